@@ -14,6 +14,8 @@ from toolcrib.errors import ControlFlow, ToolcribError
 PRIVATE = {
     "CallSuspended": "the gate's signal to the path of the same call; nothing else sees it",
     "InvalidLine": "carries an MCP error reply to the reader of the same stream",
+    "KeysUnavailable": "an issuer that cannot be asked; the login turns it into a refusal",
+    "LoginFailed": "a login that is refused; the middleware turns it into a refusal",
     "MissingFact": "a scenario's lookup; the scripted backend turns it into BackendFailed",
     "NotStrict": "decides whether a schema is sent in strict mode; caught in the same module",
     "_InvalidEntry": "a fault on its way to the reader of the same file, which names the line",

@@ -133,4 +133,4 @@ def test_the_gateway_lets_through_what_the_policy_and_a_person_allow() -> None:
     before, after = done.stdout.split("3. Somebody says yes")
     assert "notes_add: ok" not in before
     assert "notes_add: ok" in after
-    assert re.search(r"^  mcp_\w+ 8 [0-9a-f]{64}$", after, re.MULTILINE)
+    assert re.search(r"^  local:mcp_\w+ 9 [0-9a-f]{64}$", after, re.MULTILINE)

@@ -71,7 +71,7 @@ def test_a_request_is_for_its_groups(decision: Decision) -> None:
 
 def test_one_of_several_approvers_does_not_answer_for_all() -> None:
     """An answer in the tool's place looks like a result that two people stood for."""
-    with pytest.raises(DecisionForbidden, match="2 approvers"):
+    with pytest.raises(DecisionForbidden, match="2 of all approvers"):
         check_decider(request(approvers=TWO), Answer("paid"), ANN, HOST)
 
 

@@ -106,8 +106,23 @@ class TestSeveralApprovers:
         """One of two approvers does not make up a result."""
         desk = await waiting(Desk(TWO))
 
-        with pytest.raises(DecisionForbidden, match="2 approvers"):
+        with pytest.raises(DecisionForbidden, match="2 of all approvers"):
             await desk.session.approvals.decide("c1", Answer("paid"), by="ann")
+
+    async def test_nobody_answers_alone_for_two_groups(self) -> None:
+        """Where two rules demand one of each group, one of finance does not speak for legal."""
+        rules = (
+            Rule("ask", "pay", id="money", approvers=Quorum(groups=("finance",))),
+            Rule("ask", "pay", id="law", approvers=Quorum(groups=("legal",))),
+        )
+        desk = await waiting(Desk(Policy(rules)))
+
+        with pytest.raises(DecisionForbidden, match="1 of finance and 1 of legal"):
+            await desk.session.approvals.decide(
+                "c1", Answer("paid"), by="fay", authority=IN_FINANCE
+            )
+        both = Authority(groups=("finance", "legal"))
+        await desk.session.approvals.decide("c1", Answer("paid"), by="eve", authority=both)
 
     async def test_an_approver_here_is_one_of_the_two(self) -> None:
         """What is asked at once counts as a vote; the call waits for the other."""

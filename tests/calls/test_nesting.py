@@ -7,6 +7,8 @@ import pytest
 
 from tests.calls.runs import failure, invoked
 from toolcrib import Caller, Executor, Limits, Outcome, Session, ToolContext, tool
+from toolcrib.approval.policy import Policy
+from toolcrib.approval.rule import Rule
 from toolcrib.errors import UsageError
 from toolcrib.testing import run_in_virtual_time
 
@@ -41,6 +43,29 @@ def calling(
 
     allowed = (name,) if uses is None else uses
     return tool(name=called, uses=allowed, timeout=limit)(outer), got
+
+
+class TestCaller:
+    @pytest.mark.parametrize("is_elsewhere", [False, True], ids=["same session", "another"])
+    async def test_an_executor_within_a_call_acts_for_its_caller(self, is_elsewhere: bool) -> None:
+        """A rule about somebody is not dodged by a tool that makes its calls without a name."""
+        session = Session()
+        policy = Policy((Rule("deny", "add", principal=("alice",)),), unmatched="allow")
+        inner = Executor(Session() if is_elsewhere else session, [add], policy=policy)
+
+        @tool
+        async def outer() -> str:
+            """Call a tool in its own way."""
+            return (await inner.call("add", {"a": 1, "b": 2})).text
+
+        outcomes = [
+            await Executor(session, [outer]).call("outer", caller=Caller(name, "http"))
+            for name in ("alice", "bob")
+        ]
+
+        assert "denies" in outcomes[0].text
+        denied, _ = [each for each in invoked(inner.session) if each.name == "add"]
+        assert denied.principal == "alice"
 
 
 class TestRecord:

@@ -27,6 +27,7 @@ READS = {
     "sessions show",
     "support",
     "tools call",
+    "tokens list",
     "tools list",
     "tools show",
 }
@@ -45,6 +46,9 @@ OTHERS = {
     "provider",
     "serve",
     "sessions export",
+    "tokens create",
+    "tokens revoke",
+    "tokens rotate",
 }
 """Commands that do something; `sessions export` prints nothing but JSON."""
 

@@ -32,7 +32,7 @@ from toolcrib.embedded.http.responses import MAX_WAITING
 from toolcrib.embedded.server import ProviderServer
 from toolcrib.errors import UsageError
 from toolcrib.runtime.principal import Principal
-from toolcrib.serving.tokens import Token, Tokens
+from toolcrib.serving.tokens import Token, TokenFile, Tokens
 
 BEARER = {"authorization": f"Bearer {SECRET}"}
 
@@ -265,3 +265,33 @@ async def test_a_background_response_goes_on_without_its_client() -> None:
         async with AsyncOpenAI(base_url=server.url, api_key=SECRET) as client:
             events: Any = await client.responses.retrieve(begun.response.id, stream=True)  # pyright: ignore
             assert [event.type async for event in events][-1] == "response.completed"
+
+
+async def test_a_revoked_token_ends_a_stream_that_only_the_body_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether a response is streamed is said in the body, so `Accept` does not matter: the stream
+    of a revoked token ends while the backend still answers.
+    """
+    monkeypatch.setattr("toolcrib.serving.auth.CHECK_SECONDS", 0.01)
+    tokens = TokenFile(tmp_path / "tokens.json")
+    issued = tokens.create("eve", ["caller"])
+    async with (
+        asyncio.timeout(PATIENCE),
+        EmbeddedProvider(Waiting()) as provider,
+        ProviderServer(
+            provider, port=0, token_file=tmp_path / "token", tokens_file=tokens.path
+        ) as server,
+        AsyncClient(timeout=PATIENCE) as client,
+        client.stream(
+            "POST",
+            f"{server.url}/responses",
+            json={"model": "puppet", "input": "x", "stream": True},
+            headers={"authorization": f"Bearer {issued.token}", "accept": "*/*"},
+        ) as stream,
+    ):
+        assert stream.status_code == 200
+        tokens.revoke(issued.record.id)
+        text = "".join([piece async for piece in stream.aiter_text()])
+    assert "response.created" in text
+    assert "response.completed" not in text

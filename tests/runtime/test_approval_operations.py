@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,27 @@ async def test_a_grant_is_revoked_where_no_session_is_open(store: Store) -> None
 
     assert done.was_standing
     assert after.is_revoked
+
+
+@pytest.mark.parametrize("is_open", [True, False], ids=["open", "closed"])
+async def test_a_revocation_is_told_to_nobody_else(store: Store, is_open: bool) -> None:
+    """The grant of one principal is taken back in a ledger of that principal, not of another."""
+    other = replace(CALLER, name="other")
+    async with serving(RISKY, store=store) as runtime:
+        theirs = await new_session(runtime, other)
+        session_id = await new_session(runtime, CALLER)
+        asked = {"session_id": session_id, "name": "add", "arguments": {"a": 1, "b": 2}}
+        waiting = await runtime.ask("tools.call", asked, CALLER)
+        await decide(runtime, waiting.approval_id, grant={"scope": "principal", "uses": 5})
+        if not is_open:
+            await runtime.ask("session.close", {"session_id": session_id})
+        (grant,) = (await runtime.ask("grants.list")).grants
+        await runtime.ask("grants.revoke", {"grant_id": grant.grant_id}, BOSS)
+        seen = await events(runtime, theirs, "grant.changed")
+        own = await events(runtime, session_id, "grant.changed")
+
+    assert seen == []
+    assert [each["data"]["change"] for each in own] == ["made", "revoked"]
 
 
 async def test_the_caller_cannot_approve() -> None:

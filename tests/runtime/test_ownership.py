@@ -101,6 +101,14 @@ async def test_a_foreign_session_is_neither_followed_nor_attached_to() -> None:
     assert forbidden.value.kind == "forbidden"
 
 
+def test_no_name_is_made_to_meet_the_namespace_of_another() -> None:
+    """Names that are no plain ones are hashed; a plain name that looks like that hash is too."""
+    hashed = namespace_of("al ice")
+
+    assert namespace_of(hashed) != hashed
+    assert namespace_of("p-alice") == "p-alice"
+
+
 class NoLink:
     async def run(self, call_id: str, name: str, arguments: Any) -> Any:
         raise AssertionError

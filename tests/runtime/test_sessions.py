@@ -156,6 +156,21 @@ async def test_a_closed_session_can_be_forked(sqlite_path: Path) -> None:
     assert state == "closed"
 
 
+@pytest.mark.parametrize("is_open", [True, False], ids=["open", "closed"])
+async def test_a_fork_asks_about_what_its_source_asks_about(store: Store, is_open: bool) -> None:
+    """A fork is no way around the approval list of a session."""
+    opened: list[Session] = []
+    async with serving(host_tool("add"), store=store, on_session=opened.append) as runtime:
+        await runtime.ask("session.create", {"session_id": "s"})
+        opened[0].need_user_approve_tools = ["add"]
+        if not is_open:
+            await runtime.ask("session.close", {"session_id": "s"})
+        await runtime.ask("session.fork", {"session_id": "s", "new_session_id": "t"})
+        result = await call(runtime, "t", "add", a=1, b=2)
+
+    assert result.status == "waiting"
+
+
 async def test_a_question_is_asked_in_one_session_only(store: Store) -> None:
     """What waits in a session does not wait in its fork as well."""
     async with serving(host_tool("add", requires_approval=True), store=store) as runtime:

@@ -183,3 +183,52 @@ async def test_a_sandbox_that_cannot_be_made_runs_nothing(tmp_path: Path) -> Non
         await sandbox.run(command, work=work)
     with pytest.raises(SandboxFailed, match="gone"):
         await (await sandbox.open(command, work=work)).wait()
+
+
+@pytest.mark.parametrize("steps", range(8))
+async def test_a_start_that_is_cancelled_leaves_nothing_open(
+    sandbox: Sandbox, tmp_path: Path, steps: int
+) -> None:
+    """Whichever of its steps it has reached, no descriptor and no process is left."""
+    work = WorkDirectory.at(tmp_path / "work")
+    await sandbox.run(shell("true"), work=work)
+    before = set(os.listdir("/proc/self/fd"))
+    token = f"cancelled-{os.urandom(8).hex()}"
+
+    async def opened() -> None:
+        async with await sandbox.open(shell("read line", token, limits=FOREVER), work=work):
+            await asyncio.get_running_loop().create_future()
+
+    start = asyncio.create_task(opened())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+    # Pipes are closed by the event loop in its next rounds.
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+    assert set(os.listdir("/proc/self/fd")) - before == set()
+    assert survivors(token) == []
+
+
+async def test_an_end_that_is_cancelled_closes_its_pipes(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Whoever leaves the block and is cancelled meanwhile leaves no pipe open and no process."""
+    work = WorkDirectory.at(tmp_path / "work")
+    token = f"left-{os.urandom(8).hex()}"
+    process = await sandbox.open(shell("read line", token, limits=FOREVER), work=work)
+
+    async def left() -> None:
+        async with process:
+            pass
+
+    leave = asyncio.create_task(left())
+    await asyncio.sleep(0)
+    leave.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leave
+
+    assert process.stdin.is_closing()
+    await process.wait()
+    assert survivors(token) == []

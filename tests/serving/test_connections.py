@@ -13,6 +13,7 @@ import pytest
 
 from tests.helpers.patience import PATIENCE
 from toolcrib.errors import UsageError
+from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.serving.connections import ConnectionTable, ListenerLimits
 from toolcrib.serving.listener import Listener
 from toolcrib.serving.origins import TrustedProxies
@@ -26,7 +27,7 @@ SHORT: dict[str, Any] = {"header_seconds": 0.5, "body_seconds": 0.5}
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """Read the body and answer. A request to /owner is authenticated."""
     if scope["path"].startswith("/owner"):
-        scope["toolcrib.principal"] = "owner"
+        scope["toolcrib.principal"] = OWNER
     if scope["path"] == "/refused":
         await send({"type": "http.response.start", "status": 401, "headers": []})
         await send({"type": "http.response.body", "body": b"no"})
@@ -329,7 +330,7 @@ class Connection:
     """A connection as the table sees it."""
 
     def __init__(self, unsent_bytes: int = 0) -> None:
-        self.is_authenticated = False
+        self.principal: Principal | None = None
         self.unsent_bytes = unsent_bytes
         self.was_cut = False
 
@@ -355,7 +356,7 @@ def test_one_peer_has_a_share(one: str, other: str, is_one_peer: bool) -> None:
     table = ConnectionTable(ListenerLimits(connections=100, connections_per_peer=1))
     first, second = Connection(), Connection()
     assert table.admit(1, first, one, 0.0)
-    first.is_authenticated = True
+    first.principal = OWNER
     assert table.admit(2, second, other, 0.0) is not is_one_peer
 
 
@@ -364,8 +365,33 @@ def test_loopback_is_no_peer() -> None:
     table = ConnectionTable(ListenerLimits(connections=100, connections_per_peer=1))
     for key, address in enumerate(("127.0.0.1", "127.0.0.1", "::1", "::ffff:127.0.0.1")):
         connection = Connection()
-        connection.is_authenticated = True
+        connection.principal = OWNER
         assert table.admit(key, connection, address, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("principal", "count", "is_room_made"),
+    [
+        (Principal("eve", frozenset({"caller"})), 10, True),
+        (Principal("eve", frozenset({"caller"})), 6, True),
+        (Principal("eve", frozenset({"caller"})), 5, False),
+        (OWNER, 10, False),
+    ],
+)
+def test_no_caller_keeps_others_out(principal: Principal, count: int, is_room_made: bool) -> None:
+    """Who has more than half of a full table makes room, with the newest; an admin does not."""
+    table = ConnectionTable(ListenerLimits(connections=10))
+    own, others = [Connection() for _ in range(count)], [Connection() for _ in range(10 - count)]
+    for key, connection in enumerate((*others, *own)):
+        assert table.admit(key, connection, None, 0.0)
+    for connection in own:
+        connection.principal = principal
+    for connection in others:
+        connection.principal = OWNER
+    assert table.admit(10, Connection(), None, 5.0) is is_room_made
+    assert [each.was_cut for each in own] == [False] * (count - 1) + [is_room_made]
+    assert not any(each.was_cut for each in others)
+    assert len(table) == 10
 
 
 def test_what_waits_to_be_read_is_bounded_for_all_together() -> None:

@@ -26,7 +26,7 @@ from toolcrib.errors import InvalidPrompt, PromptEvaluationError, UsageError
 from toolcrib.ledger.events import Event
 from toolcrib.portal import Portal
 from toolcrib.session.session import Session
-from toolcrib.session.turns import call_here
+from toolcrib.session.turns import call_here, caller_here
 from toolcrib.tools.code_interpreter import ExistingContainer
 from toolcrib.tools.identity import identity_of
 
@@ -115,9 +115,9 @@ class PromptAdapter(ABC):
         own, outer = options.get("governance"), around(session)
         is_inherited = own is None and outer is not None
         governance = own or (outer.governance if outer else Governance())
-        if outer is not None and governance.caller is None:
-            # The caller of the outer prompt is the caller of this one too.
-            governance = replace(governance, caller=outer.governance.caller)
+        if governance.caller is None and (caller := caller_here()) is not None:
+            # Whoever asked for the call that this prompt is part of asks for what comes of it.
+            governance = replace(governance, caller=replace(caller, is_model=True))
         return open_turn(
             rendered,
             session,

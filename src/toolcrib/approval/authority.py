@@ -45,10 +45,11 @@ def check_decider(
             f"{actor.name!r} asked for this call, so somebody else has to approve it; "
             "the owner of the runtime can allow it with approve_own_calls"
         )
-    if isinstance(decision, Answer) and needed(request.approvers) > 1:
+    if isinstance(decision, Answer) and not is_enough(request.approvers, actor, authority):
+        needs = " and ".join(map(quorum_text, request.approvers))
         raise DecisionForbidden(
-            f"request {request.approval_id} needs {needed(request.approvers)} approvers, and one "
-            "of them cannot answer in the tool's place; approve or deny it"
+            f"request {request.approval_id} needs {needs}, and one of them cannot answer in the "
+            "tool's place; approve or deny it"
         )
 
 
@@ -67,6 +68,11 @@ def counts_for(quorum: Quorum, authority: Authority) -> bool:
     """Whether an approval with this authority counts towards the quorum."""
     is_member = not quorum.groups or not set(quorum.groups).isdisjoint(authority.groups)
     return authority.is_admin or is_member
+
+
+def is_enough(approvers: Sequence[Quorum], actor: Actor, authority: Authority) -> bool:
+    """Whether this one person may decide for everybody who has to approve."""
+    return not approvers or is_met(approvers, (Vote(actor, 0.0, authority),))
 
 
 def needed(approvers: Sequence[Quorum]) -> int:

@@ -21,7 +21,7 @@ from toolcrib.calls.tool_table import ToolTable, check_rules
 from toolcrib.calls.validate import RawArguments, encode_arguments, validate
 from toolcrib.errors import CallEnded, CallFailed, UsageError
 from toolcrib.ledger.events import ToolsChanged, idempotency_key
-from toolcrib.session.turns import OpenTurn, in_turn
+from toolcrib.session.turns import OpenTurn, caller_here, in_turn
 from toolcrib.tools.context import ToolContext
 
 if TYPE_CHECKING:
@@ -90,7 +90,11 @@ class Executor:
         call is taken up again, with the arguments it was frozen with; None stands for them. With
         that of a call that has ended, its recorded outcome is given again and nothing runs; it is a
         `UsageError` when that call had another tool, other arguments or another principal.
+
+        Without a `caller`, code that is part of a call acts for the caller of that one.
         """
+        if caller is None:
+            caller = caller_here()
         if call_id is not None:
             if call_id in self._calls.waiting:
                 return await self._resumption.resume_one(call_id, name, arguments, deadline)

@@ -45,7 +45,8 @@ class ProviderServer(Listener):
     ) -> None:
         access = create_access(host, access_options)
         super().__init__(
-            access.protect(_with_principal(provider.app)),
+            # Whether a response is streamed is said in the body of its request.
+            access.protect(_with_principal(provider.app), any_may_stream=True),
             host,
             port,
             max_message=MAX_BODY,

@@ -70,16 +70,28 @@ async def find_grant(store: Store, grant_id: str) -> GrantFacts:
 
 async def revoke(store: Store, sessions: LiveSessions, grant: GrantFacts, *, by: str) -> bool:
     """Revoke a grant; False when it was not standing. The revocation is recorded in the ledger of
-    the grant's own session or else of any live one, and takes effect even when there is none.
+    the grant's own session, or else of a session of whose calls it covers, and takes effect even
+    when there is none.
     """
-    live_ids = [live.session.session_id for live in sessions]
-    for session_id in [grant.session_id, *live_ids] if grant.session_id else live_ids:
+    for session_id in await ask_store(store, _ledgers_for, store, sessions, grant):
         with suppress(Refused):
             async with sessions.writing(session_id) as session:
                 return await session.approvals.revoke(grant.grant_id, by=by)
     return await ask_store(
         store, store.revoke_grant, grant.grant_id, time.time(), Actor("person", by)
     )
+
+
+def _ledgers_for(store: Store, sessions: LiveSessions, grant: GrantFacts) -> list[str]:
+    """The sessions in whose ledgers a revocation may be recorded: others than those whose calls the
+    grant covers are not to learn of it.
+    """
+    if grant.session_id is not None:
+        return [grant.session_id]
+    owner = grant.principal
+    live = [each.session for each in sessions if owner is None or each.session.owner == owner]
+    closed = store.sessions(owner=owner, limit=1).items if owner is not None else ()
+    return [*(each.session_id for each in live), *(each.session_id for each in closed)]
 
 
 async def preview(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_HASHED_NAME: Final = re.compile(r"p-[0-9a-f]{24}")
 _LOADER_VARIABLES: Final = re.compile(
     r"(LD|DYLD|MALLOC|GLIBC|BASH_FUNC|GIT_CONFIG|GIT_SSH)_.*|.*(PATH|LIB|OPT|OPTIONS|PRELOAD|HOME)"
     r"|PYTHON(STARTUP|BREAKPOINT|INSPECT|USERBASE|EXECUTABLE|PLATLIBDIR)|(BASH_)?ENV|IFS|SHELL"
@@ -56,7 +57,8 @@ def not_open(session_id: str) -> Refused:
 
 def namespace_of(name: str) -> str:
     """What the session ids that a principal chooses begin with, before the colon."""
-    if _PLAIN_NAME.fullmatch(name):
+    # A plain name of the form of a hashed one could be made to meet the namespace of another.
+    if _PLAIN_NAME.fullmatch(name) and not _HASHED_NAME.fullmatch(name):
         return name
     return f"p-{sha256(name.encode(errors='surrogatepass')).hexdigest()[:24]}"
 

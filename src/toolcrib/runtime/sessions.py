@@ -40,7 +40,7 @@ from toolcrib.runtime.session_setup import (
     tool_changes,
     tool_filter,
 )
-from toolcrib.session.session import Session
+from toolcrib.session.session import Session, union
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
@@ -210,6 +210,11 @@ class LiveSessions:
             expected_tools=["*"],
         )
         live = await self._create(params, who)
+        # At once: nobody may call in the fork before it asks about what its source asks about.
+        saved = info.settings.get("need_user_approve_tools", ())
+        listed = source.session.need_user_approve_tools if source else saved
+        own = live.session.need_user_approve_tools
+        live.session.need_user_approve_tools = union(own, listed)
         turn = source.session.last_turn if source else int(info.settings.get("turn", 0))
         await copy_history(live.session, session_id, records, turn)
         return live

@@ -8,8 +8,8 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
@@ -81,9 +81,11 @@ class Process:
     async def wait(self) -> CommandResult:
         """Wait for its end. The `stdout` of the result is what the caller has not read."""
         code = await asyncio.shield(self._end)
-        await self._stderr.closed()
-        rest = await self.stdout.read()
-        self.stdin.close()
+        try:
+            await self._stderr.closed()
+            rest = await self.stdout.read()
+        finally:
+            self.stdin.close()
         return self._guard.result(code, rest, self._stderr.data, self.backend)
 
     async def close(self) -> CommandResult:
@@ -100,8 +102,12 @@ class Process:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        with suppress(ConnectionError):
-            await self.close()
+        try:
+            with suppress(ConnectionError):
+                await self.close()
+        finally:
+            # Also when waiting for its end is cancelled.
+            self.stdin.close()
 
 
 MEASURE_SECONDS: Final = 0.1
@@ -210,9 +216,10 @@ async def captured_pipe(limit: int, owner: int | None) -> tuple[int, CapturedOut
     """A descriptor to write to, and the output that is captured from it."""
     ours, theirs = _pipe(owner)
     loop = asyncio.get_running_loop()
-    _, output = await loop.connect_read_pipe(
-        lambda: CapturedOutput(limit), os.fdopen(ours, "rb", 0)
-    )
+    with _closed_on_error(theirs):
+        _, output = await loop.connect_read_pipe(
+            lambda: CapturedOutput(limit), os.fdopen(ours, "rb", 0)
+        )
     return theirs, output
 
 
@@ -228,9 +235,10 @@ async def reader_pipe(limit: int, owner: int | None) -> tuple[int, asyncio.Strea
     """A descriptor to write to, and a reader of it; a faster writer has to wait."""
     ours, theirs = _pipe(owner)
     reader = asyncio.StreamReader(limit)
-    await asyncio.get_running_loop().connect_read_pipe(
-        lambda: PipeReaderProtocol(reader), os.fdopen(ours, "rb", 0)
-    )
+    with _closed_on_error(theirs):
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: PipeReaderProtocol(reader), os.fdopen(ours, "rb", 0)
+        )
     return theirs, reader
 
 
@@ -238,10 +246,20 @@ async def writer_pipe(owner: int | None) -> tuple[int, asyncio.StreamWriter]:
     """A descriptor to read from, and a writer to it."""
     theirs, ours = _pipe(owner)
     loop = asyncio.get_running_loop()
-    transport, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(ours, "wb", 0)
-    )
+    with _closed_on_error(theirs):
+        transport, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(ours, "wb", 0)
+        )
     return theirs, asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+@contextmanager
+def _closed_on_error(descriptor: int) -> Generator[None]:
+    try:
+        yield
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def _pipe(owner: int | None) -> tuple[int, int]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -56,8 +57,12 @@ class BackendSandbox:
                 return await self.run(command, stdin=stdin, work=temporary)
         launch = self._backend.prepare(command, work)
         limit = command.limits.output_bytes
-        stdout, out = await captured_pipe(limit, launch.owner)
-        stderr, err = await captured_pipe(limit, launch.owner)
+        with ExitStack() as undo:
+            undo.callback(launch.close)
+            stdout, out = await captured_pipe(limit, launch.owner)
+            undo.callback(os.close, stdout)
+            stderr, err = await captured_pipe(limit, launch.owner)
+            undo.pop_all()
         tree = _start(launch, CommandStreams(memory_file(stdin), stdout, stderr), work)
         guard = LimitGuard(tree, work, command.limits)
         out.on_full = err.on_full = partial(guard.kill, "output")
@@ -70,9 +75,16 @@ class BackendSandbox:
     async def open(self, command: Command, *, work: WorkDirectory) -> Process:
         launch = self._backend.prepare(command, work)
         limit = command.limits.output_bytes
-        stdin, writer = await writer_pipe(launch.owner)
-        stdout, reader = await reader_pipe(limit, launch.owner)
-        stderr, err = await captured_pipe(limit, launch.owner)
+        # Cancelled here, nothing has started yet, and nothing may be left open.
+        with ExitStack() as undo:
+            undo.callback(launch.close)
+            stdin, writer = await writer_pipe(launch.owner)
+            undo.callback(writer.close)
+            undo.callback(os.close, stdin)
+            stdout, reader = await reader_pipe(limit, launch.owner)
+            undo.callback(os.close, stdout)
+            stderr, err = await captured_pipe(limit, launch.owner)
+            undo.pop_all()
         tree = _start(launch, CommandStreams(stdin, stdout, stderr), work)
         return Process(
             LimitGuard(tree, work, command.limits),

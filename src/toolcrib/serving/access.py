@@ -68,14 +68,15 @@ class Access:
     resource: ProtectedResource
     oidc: OidcLogins | None = None
 
-    def protect(self, app: ASGIApp) -> ASGIApp:
-        """The application behind the authentication."""
+    def protect(self, app: ASGIApp, *, any_may_stream: bool = False) -> ASGIApp:
+        """The application behind the authentication; `any_may_stream` as in `AuthMiddleware`."""
         return AuthMiddleware(
             app,
             authenticator=self.authenticator,
             allowed=self.allowed,
             proxies=self.proxies,
             resource=self.resource,
+            any_may_stream=any_may_stream,
         )
 
     async def start(self) -> None:

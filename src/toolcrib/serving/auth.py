@@ -202,6 +202,9 @@ class AuthMiddleware:
     """ASGI middleware that passes on a request only from an allowed host and origin, with a valid
     credential. Preflight requests of allowed origins, and requests for the metadata of the
     protected resource, carry none and are answered here.
+
+    With `any_may_stream`, the application streams events also to a client that does not say in a
+    header that it accepts them.
     """
 
     def __init__(
@@ -213,8 +216,10 @@ class AuthMiddleware:
         proxies: TrustedProxies = NO_PROXIES,
         resource: ProtectedResource | None = None,
         failures: LoginFailures | None = None,
+        any_may_stream: bool = False,
     ) -> None:
         self._app = app
+        self._any_may_stream = any_may_stream
         self._authenticator = authenticator
         self._allowed = allowed
         self._proxies = proxies
@@ -267,7 +272,8 @@ class AuthMiddleware:
             return
         scope[_PRINCIPAL] = _over(login.principal, kind)
         # MCP clients need not say that they accept events: `*/*` will do.
-        if kind == "websocket" or path == MCP_PATH or accepts_events(headers_of(scope)):
+        is_event_stream = path == MCP_PATH or accepts_events(headers_of(scope))
+        if kind == "websocket" or is_event_stream or self._any_may_stream:
             await self._streams.run(self._app, login, scope, receive, send)
         else:
             await self._app(scope, receive, send)

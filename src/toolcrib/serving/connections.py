@@ -2,7 +2,8 @@
 large and how slow a request, and how much may wait to be read.
 
 A connection is a stranger's until one of its requests has been authenticated. Strangers who stay
-get at most half of the room, and the one that has been there longest makes room for the next.
+get at most half of the room, and the one that has been there longest makes room for the next. Where
+there are no strangers, a principal that has more than half of the room makes room.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from ipaddress import ip_address, ip_network
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from toolcrib.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.principal import Principal
 
 _log = logging.getLogger(__name__)
 
@@ -75,8 +79,8 @@ class Guarded(Protocol):
     """The protocol of a connection, as the table needs it."""
 
     @property
-    def is_authenticated(self) -> bool:
-        """Whether a request on it has been authenticated."""
+    def principal(self) -> Principal | None:
+        """The principal of its last authenticated request; None is a stranger."""
         ...
 
     @property
@@ -120,8 +124,8 @@ class ConnectionTable:
         return len(self._places)
 
     def admit(self, key: int, protocol: Guarded, address: str | None, now: float) -> bool:
-        """Take a new connection in. False when there is no room for it, also after the oldest
-        stranger has been cut.
+        """Take a new connection in. False when there is no room for it: no stranger can be cut,
+        and nobody but admins has more than half of the room.
         """
         is_shared = self._is_shared is not None and self._is_shared(address or "")
         peer = "" if is_shared else _peer(address)
@@ -131,7 +135,8 @@ class ConnectionTable:
         if len(self._strangers) >= max(1, self._capacity // 2):
             # Many clients may connect at once, and are no strangers a moment later.
             self._make_room(now - _GRACE_SECONDS)
-        if len(self._places) >= self._capacity and not self._make_room(now):
+        is_full = len(self._places) >= self._capacity
+        if is_full and not self._make_room(now) and not self._cut_greedy():
             return False
         place = _Place(protocol, peer, now)
         self._places[key] = self._strangers[key] = place
@@ -182,9 +187,29 @@ class ConnectionTable:
                 return True
         return False
 
+    def _cut_greedy(self) -> bool:
+        """Cut the newest connection of the principal that has more than half of the room, unless
+        that is an admin.
+        """
+        names = Counter(
+            principal.name
+            for place in self._places.values()
+            if (principal := place.protocol.principal) and "admin" not in principal.roles
+        )
+        for name, count in names.most_common(1):
+            if count <= self._capacity // 2:
+                break
+            for key, place in reversed(self._places.items()):
+                principal = place.protocol.principal
+                if principal is not None and principal.name == name:
+                    self.release(key)
+                    place.protocol.cut(f"{name} has more than half of all connections")
+                    return True
+        return False
+
     def _oldest(self) -> Iterator[tuple[int, _Place]]:
         for key, place in list(self._strangers.items()):
-            if place.protocol.is_authenticated:
+            if place.protocol.principal is not None:
                 del self._strangers[key]
             else:
                 yield key, place

@@ -13,13 +13,16 @@ import struct
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from toolcrib.serving.connections import CUT, ConnectionTable, ListenerLimits
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.principal import Principal
 
 _log = logging.getLogger(__name__)
 _NO_LINGER: Final = struct.pack("ii", 1, 0)
@@ -34,14 +37,14 @@ class _GuardedProtocol(asyncio.Protocol):
     table: ConnectionTable
     transport: asyncio.Transport
     _stall_timer: asyncio.TimerHandle | None = None
-    _is_known = False
+    _last_principal: Principal | None = None
 
     @property
-    def is_authenticated(self) -> bool:
-        """Whether a request on the connection has been authenticated."""
-        if not self._is_known:
-            self._is_known = "toolcrib.principal" in (getattr(self, "scope", None) or ())
-        return self._is_known
+    def principal(self) -> Principal | None:
+        """The principal of the last authenticated request of the connection."""
+        scope: dict[str, Any] = getattr(self, "scope", None) or {}
+        self._last_principal = scope.get("toolcrib.principal", self._last_principal)
+        return self._last_principal
 
     @property
     def unsent_bytes(self) -> int:
@@ -142,8 +145,8 @@ class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):
             self._head_until = self.loop.time() + self.limits.header_seconds
 
     def on_message_begin(self) -> None:
-        # The scope of the last request goes; whether it was authenticated stays.
-        self._is_known = self._is_known or self.is_authenticated
+        # The scope of the last request goes; whose it was stays.
+        self._last_principal = self.principal
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:

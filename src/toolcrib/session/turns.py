@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
+    from toolcrib.approval.caller import Caller
     from toolcrib.session.session import Session
 
 
@@ -27,6 +28,11 @@ class RunningCall(Protocol):
 
     @property
     def turn(self) -> int: ...
+
+    @property
+    def caller(self) -> Caller | None:
+        """Who asked for the call."""
+        ...
 
     @property
     def ends_at(self) -> float | None:
@@ -78,6 +84,12 @@ def call_here(session: Session | None = None) -> RunningCall | None:
     if call is None or call.is_over or (session is not None and call.session is not session):
         return None
     return call
+
+
+def caller_here() -> Caller | None:
+    """Who asked for the call that the running code is part of, of whatever session."""
+    call = call_here()
+    return None if call is None else call.caller
 
 
 @contextmanager

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         SettingsKept,
         Store,
     )
+    from toolcrib.store.verification import verify_session
 
 __all__ = [
     "ApprovalFiled",
@@ -51,6 +52,7 @@ __all__ = [
     "SettingsKept",
     "SqliteStore",
     "Store",
+    "verify_session",
 ]
 
 if not TYPE_CHECKING:
@@ -59,6 +61,7 @@ if not TYPE_CHECKING:
         {
             "toolcrib.store.memory": ("MemoryStore",),
             "toolcrib.store.sqlite": ("SqliteStore",),
+            "toolcrib.store.verification": ("verify_session",),
             "toolcrib.store.store": (
                 "ApprovalFiled",
                 "ApprovalState",

@@ -19,7 +19,7 @@ from tests.adapters.openai.nested_prompt import (
     pay,
 )
 from tests.adapters.openai.scripted_provider import Body, Json, call, message, response
-from toolcrib import Approve, Session, ToolContext, ToolInvoked, ToolResult, tool
+from toolcrib import Approve, Caller, Executor, Session, ToolContext, ToolInvoked, ToolResult, tool
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.ledger.events import TurnStarted
 from toolcrib.ledger.prompt_events import ModelResponded, PromptStarted
@@ -97,6 +97,24 @@ async def test_prompts_at_the_same_time_are_told_apart() -> None:
     assert {parents[2], parents[3]} == {"call_1", "call_2"}
     assert {e.turn for e in met} == {2, 3}
     assert all(e.message == e.parent_call_id == parents[e.turn] for e in met)
+
+
+async def test_a_prompt_within_a_call_is_asked_for_by_its_caller() -> None:
+    """Who calls a tool that asks a model asks for what the model does, in every record of it."""
+    session, inner = Session(), Session()
+    with bench(INNER_CALLS, THREE) as (adapter, _):
+
+        @tool
+        async def consult() -> str:
+            """Ask the model something."""
+            return (await adapter.evaluate_async(INNER, session=inner)).text
+
+        alice = Caller("alice", "http", groups=frozenset({"desk"}))
+        await Executor(session, [consult]).call("consult", caller=alice)
+
+    (started,) = happened(inner, PromptStarted)
+    (invoked,) = happened(inner, ToolInvoked)
+    assert (started.principal, invoked.principal) == ("alice", "alice")
 
 
 def test_a_blocking_handler_is_linked_too() -> None:

@@ -224,7 +224,7 @@ def _command(sandbox: Sandbox, limits: ReaderLimits) -> Command:
 
 
 async def _send(process: Process, filename: str, path: Path) -> None:
-    with await asyncio.to_thread(path.open, "rb") as file:
+    with path.open("rb") as file:
         left = bytes_to_read(filename, os.fstat(file.fileno()).st_size)
         header = {"filename": f"document{PurePosixPath(filename).suffix}", "bytes": left}
         await process.send(json.dumps(header).encode() + b"\n")
