@@ -15,7 +15,7 @@ from toolcrib.calls.hooks import HookChain, Hooks
 from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
 from toolcrib.calls.outcome import DEFAULT_LIMITS, CallRequest, Limits, Outcome, run_all
 from toolcrib.calls.path import LazyGate, Path
-from toolcrib.calls.recorded_call import recorded_outcome, request_digest
+from toolcrib.calls.recorded_call import MAX_ID_CHARS, recorded_outcome, request_digest
 from toolcrib.calls.resume import Resumption
 from toolcrib.calls.tool_table import ToolTable, check_rules
 from toolcrib.calls.validate import RawArguments, encode_arguments, validate
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import BindTo, Place
     from toolcrib.tools.prepared_tool import Declaration, PreparedTool
-
-
-MAX_ID_CHARS = 256
 
 
 class Executor:
