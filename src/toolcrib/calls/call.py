@@ -119,6 +119,7 @@ class Call:
         "parent",
         "parent_call_id",
         "prepared",
+        "request",
         "request_digest",
         "scrubber",
         "session",
@@ -150,6 +151,9 @@ class Call:
     """True when the arguments hold secrets of an enclosing call that is gone."""
     scrubber: tuple[bytes, Scrubber] | None
     """What hides the secrets of these arguments, once something had to be hidden."""
+    request: bytes | None
+    """The arguments as they were sent, when whoever asked gave the call its id and no digest of
+    them was needed yet."""
     request_digest: str | None
     """What was asked for, when whoever asked gave the call its id."""
     is_left_running: bool
@@ -198,7 +202,7 @@ class Call:
         if parent is not None or turn is not None:
             self._join(parent, turn)
         self.prepared: PreparedTool | None = None
-        self.frozen_ref = self.request_digest = self.scrubber = None
+        self.frozen_ref = self.request = self.request_digest = self.scrubber = None
         self.hides_arguments = False
         self.params: Any = None
         self.context: ToolContext | None = None
