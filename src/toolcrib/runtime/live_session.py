@@ -229,7 +229,7 @@ class LiveSession:
         return self.tools.is_own(name) if self.tools.is_host(name) else name in self.own_tools
 
     async def call(
-        self, name: str, arguments: Mapping[str, Any], call_id: str | None, caller: Caller
+        self, name: str, arguments: Mapping[str, Any] | None, call_id: str | None, caller: Caller
     ) -> Outcome:
         """Call a tool. Closing the session cancels the call. Raises `Refused` (conflict) when the
         call id is taken.

@@ -173,10 +173,12 @@ class Service:
         """Call a tool without a model."""
         live = await self._sessions.wake(params.session_id, who)
         keyed, caller = with_keyed_call_id(params, who.name), who.caller()
+        # With the id of a waiting call, none stand for those that it was asked for with.
+        arguments = keyed.arguments if params.call_id is None else keyed.arguments or None
 
         async def call(_: object = None) -> CallResult:
             try:
-                outcome = await live.call(keyed.name, keyed.arguments, keyed.call_id, caller)
+                outcome = await live.call(keyed.name, arguments, keyed.call_id, caller)
             except Refused as refused:
                 raise about_key(refused, params.idempotency_key) from None
             return call_operations.call_result(outcome)
