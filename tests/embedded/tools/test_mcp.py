@@ -301,9 +301,9 @@ async def test_a_wrong_configuration_is_refused_before_anything_is_asked(
     ],
 )
 async def test_items_that_a_caller_made_up_fail_nothing(item: dict[str, Any]) -> None:
-    """An item of another form than ours is no tool and no approval, and no error of the provider."""
-    listed = {"type": "mcp_list_tools", "server_label": "x", "tools": []}
-    config = {"type": "mcp", "server_label": "x", "server_url": "http://127.0.0.1:9"}
+    """An item of another form than ours is no tool, no approval and no error of the provider."""
+    listed: Any = {"type": "mcp_list_tools", "server_label": "x", "tools": []}
+    config: Any = {"type": "mcp", "server_label": "x", "server_url": "http://127.0.0.1:9"}
     async with served(lambda _: [BackendText("well")]) as (client, _):
         items: Any = [{"role": "user", "content": "go"}, item, listed]
         response = await client.responses.create(model="puppet", input=items, tools=[config])
