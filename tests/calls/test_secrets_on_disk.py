@@ -186,10 +186,12 @@ async def test_an_exported_state_has_the_secrets_of_open_calls() -> None:
     closed_state = session.export_state().to_json()
 
     def read(state: bytes) -> str:
-        return repr(ResumableState.from_json(state))
+        decoded = ResumableState.from_json(state)
+        return f"{decoded} {[call.arguments for call in decoded.open_calls]}"
 
     assert all(secret in read(open_state) for secret in KEYS)
     assert not any(secret in read(closed_state) for secret in (*KEYS, str(PIN)))
+    assert not any(secret in repr(ResumableState.from_json(open_state)) for secret in KEYS)
 
 
 @pytest.mark.wire

@@ -262,7 +262,7 @@ class TestServersOfOneSession:
         """A client that calls its server `raw` is not trusted as the operator's `raw` is."""
         namesake = client_server("raw", command=raw("read").command, args=raw("read").args)
         policy = Policy((Rule("allow", "raw_read", source="mcp:raw"),))
-        async with serving(policy=policy) as runtime:
+        async with serving(policy=policy, expected_tools=["raw_read"]) as runtime:
             session = await new_session(runtime)
             await runtime.service.mount_servers(session, [namesake], OWNER)
 

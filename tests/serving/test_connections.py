@@ -218,6 +218,15 @@ async def test_a_slow_body_is_closed(head: bytes) -> None:
         assert rest.result().startswith(b"HTTP/1.1 408 ")
 
 
+async def test_a_slow_body_behind_another_request_is_closed() -> None:
+    """A body has its deadline also when its head came in the bytes that ended another request."""
+    first = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na"
+    async with serving(**SHORT) as server:
+        second = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\na"
+        client = await server.connect(first + second)
+        assert b"HTTP/1.1 408 " in await client.rest()
+
+
 async def test_a_large_body_in_one_piece_is_no_head() -> None:
     """Only the head counts, also when a body comes with it."""
     body = b"a" * 200_000

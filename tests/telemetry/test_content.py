@@ -203,19 +203,24 @@ async def test_no_credential_of_a_server_leaves(collected: Collected) -> None:
     assert TOKEN not in collected.everything()
 
 
-def test_what_is_not_json_is_left_out() -> None:
-    """R43: a provider's codec may make anything of the arguments; the rest is still told."""
+def test_what_is_not_json_is_told_as_the_ledger_does() -> None:
+    """R43: a provider's codec may make anything of the arguments. What is no JSON is named by its
+    type, and the rest is still told.
+    """
     event = ToolInvoked(
         session_id="s1",
         at=0.0,
         call_id="c1",
         name="look",
-        params={"how": object()},
+        params={"how": object(), "where": "desk"},
         message="drawer 3",
         success=True,
     )
 
-    assert call_content(event) == {"gen_ai.tool.call.result": "drawer 3"}
+    assert call_content(event) == {
+        "gen_ai.tool.call.arguments": '{"how":"(object)","where":"desk"}',
+        "gen_ai.tool.call.result": "drawer 3",
+    }
 
 
 async def test_text_that_cannot_be_encoded_breaks_nothing(collected: Collected) -> None:

@@ -171,6 +171,38 @@ def test_data_that_multiplies_is_refused(depth: int) -> None:
     assert time.perf_counter() - started < 1
 
 
+@pytest.mark.parametrize("keyword", ["dependentSchemas", "dependencies"])
+def test_a_bomb_of_dependencies_is_refused(keyword: str) -> None:
+    """Also by the name of older drafts, which the library still applies."""
+    schema = bomb(20)
+    for level in range(20):
+        following = {"$ref": f"#/$defs/d{level + 1}"}
+        schema["$defs"][f"d{level}"] = {keyword: {"k": following, "j": following}}
+
+    with pytest.raises(ValueError, match="multiply"):
+        SchemaCost(schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"uniqueItems": True}, [{"a": n} for n in range(1_000)]),
+        ({"const": [1] * 1_000}, [1] * 1_000),
+        ({"enum": [[1] * 1_000]}, [1] * 1_000),
+        ({"items": {"multipleOf": 1e-300}}, [1e308] * 10),
+    ],
+    ids=["uniqueItems", "const", "enum", "multipleOf"],
+)
+def test_what_compares_whole_values_counts_all_of_them(schema: Json, value: Any) -> None:
+    """A keyword that looks at everything in a value, or at every digit, is no single evaluation."""
+    often = {"allOf": [{"$ref": "#/$defs/c"}] * 1_000}
+    cost = SchemaCost({"type": "object", "properties": {"x": often}, "$defs": {"c": schema}})
+
+    with pytest.raises(SchemaMismatch):
+        cost.estimate({"x": value})
+    assert cost.estimate({"x": value[:1]}) < MAX_EVALUATIONS
+
+
 def test_large_plain_data_is_checked() -> None:
     """Size alone is no reason to refuse: the work is linear in ordinary schemas."""
     row: Json = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}

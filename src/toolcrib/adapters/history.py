@@ -6,6 +6,7 @@ follows earlier turns starts with their items.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -15,10 +16,12 @@ from toolcrib.adapters.items import (
     ReplyItem,
     TextContent,
     ToolCallEnd,
+    ToolCallItem,
     UserMessage,
     tool_calls,
 )
 from toolcrib.adapters.options import Usage
+from toolcrib.calls.recorded_call import repeated_id
 from toolcrib.errors import InvalidState
 from toolcrib.ledger.events import Event, ToolInvoked
 from toolcrib.ledger.prompt_events import ModelResponded, PromptAnswered, PromptStarted
@@ -68,6 +71,14 @@ class Conversation:
     last_items: list[ReplyItem] = field(default_factory=list[ReplyItem], repr=False)
     """What the provider sent since the last item of this side."""
     is_paused: bool = False
+    id_uses: Counter[str] = field(default_factory=Counter[str], repr=False)
+    """How often the model has used each call id in this turn."""
+
+    def id_of(self, call: ToolCallItem) -> str:
+        """The id of a call of the last reply in the ledger: the model's, unless an earlier reply of
+        the turn used it.
+        """
+        return repeated_id(call.call_id, self.id_uses[call.call_id])
 
     def add(self, item: Item) -> None:
         """Add an item of this side: the prompt, or the output of a call."""
@@ -80,6 +91,7 @@ class Conversation:
         self.last_items = [*self.last_items, *reply.items] if self.is_paused else reply.items
         self.is_paused = reply.is_paused
         self.items.extend(reply.items)
+        self.id_uses.update(call.call_id for call in tool_calls(reply.items))
         if self.history == "server" and reply.response_id is not None:
             self.last_response_id = reply.response_id
             self.unsent = []
@@ -258,7 +270,7 @@ async def take_up(
         await tools.hosted.record(reply.items, turn, step.response.status, step.invoked)
     if state.is_open:
         calls = tool_calls(conversation.last_items)
-        conversation.calls += sum(call.call_id in state.ends for call in calls)
+        conversation.calls += sum(conversation.id_of(call) in state.ends for call in calls)
     return state
 
 
@@ -270,7 +282,7 @@ def _answer_calls(state: TurnState) -> None:
     calls = tool_calls(conversation.last_items)
     conversation.calls += len(calls)
     for call in calls:
-        conversation.add(call.output(state.ends.get(call.call_id, LOST)))
+        conversation.add(call.output(state.ends.get(conversation.id_of(call), LOST)))
     state.is_open = False
 
 
@@ -336,12 +348,14 @@ def _items_of(
 ) -> list[Item]:
     """The items of an earlier turn: its prompt, its replies and the outputs of its calls."""
     items: list[Item] = [UserMessage((TextContent(started.text),))]
+    id_uses = Counter[str]()
     for step in steps_of(happened, started):
         if step.response.status not in ("completed", "paused"):
             continue
         reply = classifier.items(step.response.items)
         items.extend(reply)
         for call in tool_calls(reply):
-            event = step.invoked.get(call.call_id)
+            id_uses[call.call_id] += 1
+            event = step.invoked.get(repeated_id(call.call_id, id_uses[call.call_id]))
             items.append(call.output(ToolCallEnd.recorded(event) if event else LOST))
     return items

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from toolcrib.calls.executor import MAX_ID_CHARS
+from toolcrib.calls.recorded_call import MAX_ID_CHARS
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem

@@ -210,9 +210,10 @@ class Turn(Generic[O]):
         others never started.
         """
         calls = self._calls()
-        missing = [call for call in calls if call.call_id not in ends]
+        id_of = self.conversation.id_of
+        missing = [call for call in calls if id_of(call) not in ends]
         resumed = await self._executor.resume(
-            [call.call_id for call in missing], deadline=self._deadline
+            [id_of(call) for call in missing], deadline=self._deadline
         )
         waiting = [outcome for outcome in resumed if outcome.status == "waiting"]
         self.conversation.calls += len(resumed)
@@ -271,13 +272,14 @@ class Turn(Generic[O]):
         calls = tool_calls(self.conversation.last_items)
         seen: set[str] = set()
         for call in calls:
-            if not is_sound_id(call.call_id) or call.call_id in seen:
+            call_id = self.conversation.id_of(call)
+            if not is_sound_id(call.call_id) or call_id in seen:
                 raise self._failed(
                     f"the model called {call.name[:80]!r} with the id {call.call_id[:80]!r}, which "
                     "is no id or taken; such a call cannot be answered",
                     "response",
                 )
-            seen.add(call.call_id)
+            seen.add(call_id)
         return calls
 
     async def _answer(
@@ -286,12 +288,13 @@ class Turn(Generic[O]):
         """Run the calls that are not in `ends` and add the outputs of all. While one waits none is
         added, because a provider takes the outputs of a step together.
         """
-        outcomes = await self._run([call for call in calls if call.call_id not in ends])
+        id_of = self.conversation.id_of
+        outcomes = await self._run([call for call in calls if id_of(call) not in ends])
         waiting = [outcome for outcome in outcomes if outcome.status == "waiting"]
         if not waiting:
             known = {**ends, **{outcome.call_id: ToolCallEnd.of(outcome) for outcome in outcomes}}
             for call in calls:
-                self.conversation.add(call.output(known[call.call_id]))
+                self.conversation.add(call.output(known[id_of(call)]))
         return waiting
 
     async def _run(self, calls: Sequence[ToolCallItem]) -> list[Outcome]:
@@ -306,7 +309,7 @@ class Turn(Generic[O]):
         return await self._executor.call(
             call.name,
             call.arguments,
-            call_id=call.call_id,
+            call_id=self.conversation.id_of(call),
             caller=self._executor.governance.caller,
             deadline=self._deadline,
         )
@@ -315,11 +318,11 @@ class Turn(Generic[O]):
         self, missing: Sequence[ToolCallItem], known: Mapping[str, ToolCallEnd]
     ) -> dict[str, ToolCallEnd]:
         """Calls that never started and cannot start now: the ledger has no secrets."""
-        tools = self._executor.tools
+        tools, id_of = self._executor.tools, self.conversation.id_of
         return {
-            call.call_id: LOST
+            id_of(call): LOST
             for call in missing
-            if call.call_id not in known
+            if id_of(call) not in known
             and call.name in tools
             and tools[call.name].redactor is not None
         }

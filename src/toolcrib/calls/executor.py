@@ -15,7 +15,7 @@ from toolcrib.calls.hooks import HookChain, Hooks
 from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
 from toolcrib.calls.outcome import DEFAULT_LIMITS, CallRequest, Limits, Outcome, run_all
 from toolcrib.calls.path import LazyGate, Path
-from toolcrib.calls.recorded_call import recorded_outcome, request_digest
+from toolcrib.calls.recorded_call import MAX_ID_CHARS, recorded_outcome, request_digest
 from toolcrib.calls.resume import Resumption
 from toolcrib.calls.tool_table import ToolTable, check_rules
 from toolcrib.calls.validate import RawArguments, encode_arguments, validate
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import BindTo, Place
     from toolcrib.tools.prepared_tool import Declaration, PreparedTool
-
-
-MAX_ID_CHARS = 256
 
 
 class Executor:
@@ -84,6 +81,7 @@ class Executor:
         arguments: RawArguments = None,
         *,
         call_id: str | None = None,
+        is_new_id: bool = False,
         caller: Caller | None = None,
         deadline: float | None = None,
     ) -> Outcome:
@@ -92,18 +90,19 @@ class Executor:
         `deadline` is in the running loop's time. With the `call_id` of a call that waits, that
         call is taken up again, with the arguments it was frozen with; None stands for them. With
         that of a call that has ended, its recorded outcome is given again and nothing runs; it is a
-        `UsageError` when that call had another tool, other arguments or another principal.
+        `UsageError` when that call had another tool, other arguments or another principal. With
+        `is_new_id` no earlier call is looked for: the id was just made at random.
 
         Without a `caller`, code that is part of a call acts for the caller of that one.
         """
         if caller is None:
             caller = caller_here()
-        if call_id is not None:
+        if call_id is not None and not is_new_id:
             if call_id in self._calls.waiting:
                 return await self._resumption.resume_one(call_id, name, arguments, deadline)
             self._check_id(call_id)
             return await self._call_once(name, arguments, call_id, caller, deadline)
-        return await self._path.travel(self._new_call(name, arguments, None, caller, deadline))
+        return await self._path.travel(self._new_call(name, arguments, call_id, caller, deadline))
 
     async def _call_once(
         self,

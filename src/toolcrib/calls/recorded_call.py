@@ -2,6 +2,8 @@
 
 A client's id names one call for as long as the ledger lives, so that it can ask again when an
 answer was lost. A model's id names one call of its turn: models may use the same ids in every turn.
+A model that uses an id again in a later response of one turn makes another call, which has an id of
+its own here; see `repeated_id`.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from toolcrib.ledger.record import Record
     from toolcrib.session.session import Session
 
+MAX_ID_CHARS = 256
+"""How long the id of a call may be."""
+
 _GENERATED = re.compile(r"call_\d+_\d+")
 
 
@@ -46,6 +51,16 @@ def _in_order(data: Any) -> bytes:
         if not any(type(value) in (dict, list) for value in members.values()):
             return to_json(dict(sorted(members.items())))
     return json.dumps(data, sort_keys=True).encode()
+
+
+def repeated_id(call_id: str, times: int) -> str:
+    """The id of the call that a model names `call_id` for the given time in its conversation."""
+    if times <= 1:
+        return call_id
+    repeated = f"{call_id}#{times}"
+    if len(repeated) <= MAX_ID_CHARS:
+        return repeated
+    return f"call_{sha256(repeated.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 
 async def recorded_outcome(

@@ -38,6 +38,7 @@ from toolcrib.runtime.messages import (
     ListEvents,
     ListSessions,
     ListTools,
+    NewCall,
     Nothing,
     OneCall,
     OneSession,
@@ -171,28 +172,33 @@ class Service:
 
     async def call_tool(self, params: CallTool, who: Principal) -> CallResult:
         """Call a tool without a model."""
-        live = await self._sessions.wake(params.session_id, who)
-        keyed, caller = with_keyed_call_id(params, who.name), who.caller()
-
-        async def call(_: object = None) -> CallResult:
-            try:
-                outcome = await live.call(keyed.name, keyed.arguments, keyed.call_id, caller)
-            except Refused as refused:
-                raise about_key(refused, params.idempotency_key) from None
-            return call_operations.call_result(outcome)
-
-        scope = who.name, f"tools.call {params.session_id}", params.idempotency_key
-        quota = self._quotas.of(who)
+        live, quota = await self._sessions.wake(params.session_id, who), self._quotas.of(who)
         if quota is not None:
             quota.begin_call()
         try:
-            if params.call_id is None:
-                # The key is the id of the call: the ledger has it, and what came of the call.
-                return await self._keys.share(*scope, keyed, call)
-            return await self._keys.run(scope, params, call, call, session_id=params.session_id)
+            if params.idempotency_key is None:
+                return await _called(live, params, who)
+            return await self._call_keyed(live, params, params.idempotency_key, who)
         finally:
             if quota is not None:
                 quota.end_call()
+
+    async def _call_keyed(
+        self, live: LiveSession, params: CallTool, key: str, who: Principal
+    ) -> CallResult:
+        keyed = with_keyed_call_id(params, who.name)
+
+        async def call(_: object = None) -> CallResult:
+            try:
+                return await _called(live, keyed, who)
+            except Refused as refused:
+                raise about_key(refused, key) from None
+
+        scope = who.name, f"tools.call {params.session_id}", key
+        if params.call_id is None:
+            # The key is the id of the call: the ledger has it, and what came of the call.
+            return await self._keys.share(*scope, keyed, call)
+        return await self._keys.run(scope, params, call, call, session_id=params.session_id)
 
     async def cancel_call(self, params: OneCall, who: Principal) -> Cancelled:
         """Cancel a running call, or withdraw a waiting one."""
@@ -382,6 +388,17 @@ class Service:
 
 async def _resumed(runner: PromptRunner, params: SendPrompt | ResumePrompt) -> PromptResult:
     return await _in_turn(runner.live, lambda: runner.resume(waits=params.waits), "reject")
+
+
+async def _called(live: LiveSession, params: CallTool, who: Principal) -> CallResult:
+    outcome = await live.call(
+        params.name,
+        params.arguments,
+        params.call_id,
+        who.caller(),
+        is_new_id=isinstance(params, NewCall),
+    )
+    return call_operations.call_result(outcome)
 
 
 async def _in_turn(

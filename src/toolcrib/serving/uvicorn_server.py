@@ -180,8 +180,10 @@ class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):
         if self._is_at_end:
             return
         if not self._is_in_head:
+            if self._body_since is None:
+                self._body_since = self.loop.time()
             self._check_framing()
-        elif self._head_bytes > self.limits.header_bytes:
+        elif self._head_bytes > self.limits.header_bytes or self._has_many_headers():
             self._refuse(431)
         elif self._head_until is None:
             self._head_until = self.loop.time() + self.limits.header_seconds
@@ -189,19 +191,17 @@ class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):
     def on_message_begin(self) -> None:
         # The scope of the last request goes; whose it was stays.
         self._last_principal = self.principal
+        self._is_at_end = False
         super().on_message_begin()
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if len(self.headers) >= self.limits.header_count:
-            self._stop(431)
-        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         # The bytes so far may be those of a body too, so the exact sum is taken where it matters.
         if self._head_bytes > self.limits.header_bytes:
             self._check_head()
+        if len(self.headers) > self.limits.header_count:
+            self._stop(431)
         self._is_in_head, self._head_until, self._head_bytes = False, None, 0
-        self._body_since, self._body_bytes, self._rest_bytes = self.loop.time(), 0, 0
+        self._body_since, self._body_bytes, self._rest_bytes = None, 0, 0
         super().on_headers_complete()
         if len(self.pipeline) > _MAX_PIPELINED:
             self._stop(503)
@@ -211,6 +211,9 @@ class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if len(self.headers) > self.limits.header_count:
+            # Trailers count too.
+            self._stop(431)
         self._is_in_head = self._is_at_end = True
         self._body_since = None
         super().on_message_complete()
@@ -245,8 +248,15 @@ class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):
 
     def _check_framing(self) -> None:
         """Bound what comes with a body and is none of it: sizes of chunks, and trailers."""
-        if self._rest_bytes > self.limits.header_bytes + _FRAMING_FACTOR * self._body_bytes:
+        limit = self.limits.header_bytes + _FRAMING_FACTOR * self._body_bytes
+        if self._rest_bytes > limit or self._has_many_headers():
             self._refuse(431)
+
+    def _has_many_headers(self) -> bool:
+        # Counted when bytes have come, and not header by header: the bytes are bounded. Before the
+        # first request there is no list.
+        headers: Any = self.headers
+        return headers is not None and len(headers) > self.limits.header_count
 
     def _stop(self, status: int) -> NoReturn:
         """Have the parser stop, which is then answered with this status."""

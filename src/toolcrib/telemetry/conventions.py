@@ -11,9 +11,7 @@ Content (arguments, results and texts) is left out unless it is requested.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final, Literal
-
-from pydantic_core import PydanticSerializationError
+from typing import TYPE_CHECKING, Final, Literal
 
 from toolcrib.ledger.encoding import encode_facts
 
@@ -129,19 +127,11 @@ def is_content_wanted(capture_content: bool | None) -> bool:
 def call_content(event: ToolInvoked) -> Attributes:
     """The redacted arguments of a call and what the model saw of its result."""
     content: Attributes = {}
-    arguments = None if event.params is None else _as_json(event.params)
-    if arguments is not None:
-        content[TOOL_CALL_ARGUMENTS] = arguments
+    if event.params is not None:
+        content[TOOL_CALL_ARGUMENTS] = encode_facts(event.params).decode()
     if event.success:
         content[TOOL_CALL_RESULT] = event.message
     return content
-
-
-def _as_json(value: Any) -> str | None:
-    try:
-        return encode_facts(value).decode()
-    except PydanticSerializationError:
-        return None
 
 
 def as_messages(role: str, text: str) -> str:

@@ -37,12 +37,18 @@ _QUICK_EVALUATIONS: Final = 20_000
 _MAX_PAIRS: Final = 100_000
 _LISTED: Final = ("allOf", "anyOf", "oneOf")
 _SINGLE: Final = ("not", "if", "then", "else")
+_DEPENDENT: Final = ("dependentSchemas", "dependencies")
+"""The second is of older drafts, and the library still applies it."""
 _UNEVALUATED: Final = ("unevaluatedProperties", "unevaluatedItems")
 _MEMBERS: Final = ("additionalProperties", "unevaluatedProperties", "propertyNames")
 _ELEMENTS: Final = ("items", "contains", "unevaluatedItems")
+_COMPARED: Final = ("uniqueItems", "const", "enum")
+"""What looks at a value and everything in it."""
 _UNEVALUATED_FACTOR: Final = 3
 _FANCY_PATTERN: Final = re.compile(r"\(\?<?[=!]|\\[1-9k]")
 _FANCY_WEIGHT: Final = 500
+_FRACTION_WEIGHT: Final = 200
+"""Whether a number is a multiple of a fraction is computed with all digits of both."""
 _TOO_LARGE: Final = "They are too large, or nested too deep, to be checked against the schema."
 _UNEXPLAINED: Final = "They do not fit the schema, which has too many alternatives to say where."
 
@@ -120,7 +126,8 @@ class SchemaCost:
             applied = [node[key] for key in _SINGLE if key in node]
             for key in _LISTED:
                 applied += _list(node.get(key))
-            applied += _map(node.get("dependentSchemas")).values()
+            for key in _DEPENDENT:
+                applied += _map(node.get(key)).values()
             if isinstance(node.get("$ref"), str):
                 applied.append(self._target(node["$ref"]))
             known = self._in_place[id(node)] = applied * factor_of(node)
@@ -235,6 +242,7 @@ class _Estimate:
     def __init__(self, cost: SchemaCost) -> None:
         self._cost = cost
         self._known: dict[tuple[int, int], int] = {}
+        self._sizes: dict[int, int] = {}
         self._pairs = 0
 
     def evaluations(self, node: Any, data: Any) -> int:
@@ -249,6 +257,8 @@ class _Estimate:
         known = self._known.get(pair)
         if known is None:
             known = weight_of(schema)
+            if any(key in schema for key in _COMPARED):
+                known += self._size(container)
             in_place = ((applied, container) for applied in self._cost.in_place(schema))
             for child, member in chain(in_place, _applications(schema, container)):
                 self._pairs += 1
@@ -258,13 +268,26 @@ class _Estimate:
             self._known[pair] = known
         return known
 
+    def _size(self, data: Any) -> int:
+        """How many values there are to compare."""
+        if not isinstance(data, dict | list):
+            return 1
+        container = cast("Any", data)
+        size = self._sizes.get(id(container))
+        if size is None:
+            members = container.values() if isinstance(data, dict) else container
+            size = self._sizes[id(container)] = 1 + sum(map(self._size, members))
+        return size
+
 
 def weight_of(node: Node) -> int:
     """The evaluations that a subschema counts for by itself."""
     weight = 1 + (len(_list(node.get("enum"))) + len(_list(node.get("required")))) // 8
     patterns = [node.get("pattern"), *_map(node.get("patternProperties"))]
     fancy = [text for text in patterns if isinstance(text, str) and _FANCY_PATTERN.search(text)]
-    return weight + _FANCY_WEIGHT * len(fancy)
+    divisor = node.get("multipleOf")
+    is_fraction = isinstance(divisor, float) and not divisor.is_integer()
+    return weight + _FANCY_WEIGHT * len(fancy) + _FRACTION_WEIGHT * is_fraction
 
 
 def factor_of(node: Node) -> int:

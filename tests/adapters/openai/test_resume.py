@@ -237,7 +237,9 @@ async def test_a_prompt_within_a_prompt_does_not_get_in_the_way() -> None:
 
 
 async def test_one_id_in_two_steps_means_two_calls() -> None:
-    """Some servers count their calls anew in every response; each output goes with its own."""
+    """Some servers count their calls anew in every response; each output goes with its own, and
+    each call has an id of its own in the ledger.
+    """
     session = Session(need_user_approve_tools=["add"])
     prompt = ask(add)
     second = response(call("add", {"a": 3, "b": 4}), id="resp_second")
@@ -245,11 +247,41 @@ async def test_one_id_in_two_steps_means_two_calls() -> None:
         await adapter.evaluate_async(prompt, session=session)
         await session.approvals.decide("call_1", Approve(), by="jo")
         await adapter.resume_async(prompt, session=session)
-        await session.approvals.decide("call_1", Approve(), by="jo")
+        await session.approvals.decide("call_1#2", Approve(), by="jo")
         found = await adapter.resume_async(prompt, session=session)
 
-    said = [item["output"] for item in provider.bodies[2]["input"] if "output" in item]
-    assert (found.text, said) == ("Fine.", ["3", "7"])
+    outputs = [item for item in provider.bodies[2]["input"] if "output" in item]
+    assert [(item["call_id"], item["output"]) for item in outputs] == [
+        ("call_1", "3"),
+        ("call_1", "7"),
+    ]
+    assert found.text == "Fine."
+    assert [event.call_id for event in happened(session, ToolInvoked)] == ["call_1", "call_1#2"]
+
+
+async def test_the_same_call_in_two_steps_runs_twice() -> None:
+    """A model that has a result and repeats its call, id and all, wants another result; a later
+    turn is told both.
+    """
+    session = Session()
+    count = 0
+
+    @tool
+    def look() -> int:
+        """Look around."""
+        nonlocal count
+        count += 1
+        return count
+
+    looked = response(call("look"))
+    replies = (looked, {**looked, "id": "resp_again"}, ANSWER, ANSWER)
+    with bench(*replies, history="client") as (adapter, provider):
+        await adapter.evaluate_async(ask(look), session=session)
+        await adapter.evaluate_async(ask(look), session=session, follows=True)
+
+    for body in provider.bodies[2:]:
+        outputs = [item["output"] for item in body["input"] if "output" in item]
+        assert outputs == ["1", "2"]
 
 
 async def test_calls_before_the_wait_count() -> None:

@@ -213,12 +213,14 @@ async def test_a_prompt_within_a_prompt_is_a_turn_of_its_own() -> None:
 
 
 async def test_one_id_in_two_steps_means_two_calls() -> None:
-    """Some servers count their calls anew in every response; each output goes with its own."""
+    """Some servers count their calls anew in every response; each output goes with its own, and
+    each call has an id of its own in the ledger.
+    """
     session = Session(need_user_approve_tools=["add"])
     with bench(ASKED, call("add", {"a": 3, "b": 4}), "Fine.") as (adapter, script):
         found = await adapter.evaluate_async(ask(add), session=session)
-        while found.pending:
-            await session.approvals.decide("call_1", Approve(), by="jo")
+        for call_id in ("call_1", "call_1#2"):
+            await session.approvals.decide(call_id, Approve(), by="jo")
             found = await adapter.resume_async(ask(add), session=session)
 
     requests = [message for message in script.asked[2] if isinstance(message, ModelRequest)]

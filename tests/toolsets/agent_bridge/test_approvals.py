@@ -435,18 +435,35 @@ class TestEdits:
 
 class TestOnce:
     async def test_an_approval_is_used_once(self, ctx: AgentContext, tmp_path: Path) -> None:
-        """T44: the same history with the same approval asks anew and runs nothing."""
+        """T44: the same history with the same approval is the same call: it has the recorded
+        result, and nothing runs.
+        """
         talk = Talk(Toolset(ctx, [Shell]))
         await talk.begin()
         asked = talk.last
         assert await talk.answer(True) == ("success", "ran ls")
         for _ in range(2):
             talk.last = asked
-            again = await talk.answer(True)
-            assert isinstance(again, DeferredToolRequests)
+            assert await talk.answer(True) == ("success", "ran ls")
             talk.last = asked
             await talk.answer(False)
 
+        assert commands_run(tmp_path) == ["ls"]
+        assert endings(ctx.session) == [("c1", None)]
+
+    async def test_a_later_turn_asks_anew(self, ctx: AgentContext, tmp_path: Path) -> None:
+        """T44: the approval of an earlier turn permits nothing in the turn of another prompt."""
+        talk = Talk(Toolset(ctx, [Shell]))
+        await talk.begin()
+        asked = talk.last
+        assert await talk.answer(True) == ("success", "ran ls")
+        again = await talk.agent.run(
+            "again",
+            message_history=asked.all_messages(),
+            deferred_tool_results=DeferredToolResults(approvals={"c1": True}),
+        )
+
+        assert [part.tool_call_id for part in deferred(again).approvals] == ["c1"]
         assert commands_run(tmp_path) == ["ls"]
 
     async def test_two_runs_cannot_use_one_approval(

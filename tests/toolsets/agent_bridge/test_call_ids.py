@@ -152,10 +152,51 @@ async def test_three_runs_of_one_conversation_at_once() -> None:
 
 
 async def test_an_id_may_come_again_once_its_call_is_over() -> None:
-    """R46: every attempt is recorded, whatever the model calls it."""
+    """R46: every attempt is recorded, whatever the model calls it, under an id of its own."""
     ctx = AgentContext()
     steps = [[call("greet", who="Ada")], [call("greet", who="Bob")]]
     result = await run(Toolset(ctx, [Greet]), *steps)
 
     assert told(result) == ("success", "Hello, Bob.")
-    assert endings(ctx.session) == [("c1", None), ("c1", None)]
+    assert endings(ctx.session) == [("c1", None), ("c1#2", None)]
+
+
+async def test_the_same_call_again_under_the_same_id_runs_again(tmp_path: Path) -> None:
+    """R46: a model that has a result and repeats its call, id and all, wants another result."""
+    ctx = AgentContext(cwd=str(tmp_path))
+    await run(Toolset(ctx, [Shell]), *[[call("shell", command="ls")]] * 3)
+
+    assert commands_run(tmp_path) == ["ls"] * 3
+    assert endings(ctx.session) == [("c1", None), ("c1#2", None), ("c1#3", None)]
+
+
+async def test_a_model_that_counts_anew_is_approved_and_denied_each_time(
+    ctx: AgentContext, tmp_path: Path
+) -> None:
+    """T41, T44: each decision is of the call it was given for, however often the id has come."""
+    steps = [[call("shell", command=command)] for command in ("ls", "rm", "df", "du")]
+    agent = agent_of(Toolset(ctx, [Shell]), steps=steps)
+    waiting = await agent.run("go")
+    for approval in (True, False, True):
+        waiting = await answer(agent, waiting, approval)
+        assert len(ctx.session.approvals.pending()) == 1
+
+    assert told(await answer(agent, waiting, True)) == ("success", "ran du")
+    assert commands_run(tmp_path) == ["ls", "df", "du"]
+    assert endings(ctx.session) == [
+        ("c1", None),
+        ("c1#2", "denied"),
+        ("c1#3", None),
+        ("c1#4", None),
+    ]
+
+
+async def test_a_repeated_id_that_grows_too_long() -> None:
+    """T40: an id as long as a store takes has no room for a number, and still names two calls."""
+    ctx = AgentContext()
+    steps = [[call("greet", "x" * 256, who=who)] for who in ("Ada", "Bob")]
+    result = await run(Toolset(ctx, [Greet]), *steps)
+
+    assert told(result, "x" * 256) == ("success", "Hello, Bob.")
+    first, second = (call_id for call_id, _ in endings(ctx.session))
+    assert (first, second[:5], len(second)) == ("x" * 256, "call_", 37)

@@ -162,7 +162,7 @@ class TestValidation:
         with pytest.raises(TheirRetry, match="/who"):
             await toolset.call_tool("greet", validated, kept[0], tool)
         assert len(kept) == 1
-        assert endings(ctx.session) == [("c1", None), ("c1", "invalid_arguments")]
+        assert endings(ctx.session) == [("c1", None), ("c1#2", "invalid_arguments")]
 
     async def test_arguments_that_are_not_json(self) -> None:
         """T4: a hook of the agent that puts an object into them is told, and nothing runs."""

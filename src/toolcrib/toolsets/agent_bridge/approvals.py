@@ -6,6 +6,7 @@ request of the call, and the gate acts on that decision as on any other.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -81,19 +82,27 @@ def sent_arguments(messages: list[ModelMessage], tool_call_id: str | None) -> by
     return None
 
 
-def answers_to(messages: list[ModelMessage], call_ids: set[str]) -> dict[str, ToolReturnPart]:
-    """The last result of each call in the conversation, by call id."""
-    unknown = set(call_ids)
-    answers: dict[str, ToolReturnPart] = {}
-    for part in _parts_from_the_end(messages):
-        if not unknown:
-            break
-        # A call after the result is a new one with a reused id: the result is not its own.
-        if isinstance(part, ToolCallPart | ToolReturnPart) and part.tool_call_id in unknown:
-            unknown.discard(part.tool_call_id)
+def count_results(messages: list[ModelMessage], tool_call_id: str) -> int:
+    """How many calls of this id have a result in the conversation."""
+    return sum(
+        isinstance(part, ToolReturnPart) and part.tool_call_id == tool_call_id
+        for message in messages
+        for part in message.parts
+    )
+
+
+def answers(messages: list[ModelMessage]) -> list[tuple[str, int, ToolReturnPart]]:
+    """The results of calls in the conversation, each with the id that the model used and how many
+    results this id has by then.
+    """
+    results = Counter[str]()
+    returned: list[tuple[str, int, ToolReturnPart]] = []
+    for message in messages:
+        for part in message.parts:
             if isinstance(part, ToolReturnPart):
-                answers[part.tool_call_id] = part
-    return answers
+                results[part.tool_call_id] += 1
+                returned.append((part.tool_call_id, results[part.tool_call_id], part))
+    return returned
 
 
 def metadata_for(

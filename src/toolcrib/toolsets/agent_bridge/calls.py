@@ -1,7 +1,9 @@
 """The calls that pydantic-ai agents make, as calls and turns of the session.
 
-Call ids come from models, and some models count from one in every conversation. An id alone does
-not identify a call: a call that waits for a decision must never be taken for another one.
+Call ids come from models, and some models count from one in every conversation or every response.
+An id alone does not identify a call: a call that waits for a decision must never be taken for
+another one, and an id that has a result in the conversation names another call when it comes again.
+The same call, taken up again from the history before its result, has the result that is recorded.
 A turn of the session is a prompt and all runs that follow from it.
 """
 
@@ -18,7 +20,8 @@ from pydantic_ai.exceptions import ApprovalRequired
 
 from toolcrib.approval.caller import Caller
 from toolcrib.calls.call import calls_of
-from toolcrib.calls.executor import MAX_ID_CHARS, begin_turn
+from toolcrib.calls.executor import begin_turn
+from toolcrib.calls.recorded_call import MAX_ID_CHARS, repeated_id
 from toolcrib.errors import InvalidDecision
 from toolcrib.session.turns import OpenTurn, in_turn
 from toolcrib.store.store import ask_store
@@ -45,23 +48,30 @@ def caller_of(run: RunContext[Any]) -> Caller:
     return Caller(f"conversation:{run.conversation_id}", TRANSPORT)
 
 
-def plain_id(run: RunContext[Any]) -> str:
-    """The model's call id, or a digest of it where a store would not take it."""
-    call_id = run.tool_call_id or f"call_{uuid.uuid4().hex}"
-    return call_id if _is_usable(call_id) else f"call_{_digest(call_id)}"
+def ids_of(run: RunContext[Any]) -> tuple[str, str]:
+    """The ids that this call may have, the likeliest first; see `possible_ids`."""
+    if run.tool_call_id is None:
+        return possible_ids(f"call_{uuid.uuid4().hex}", 1, run.conversation_id)
+    times = 1 + approvals.count_results(run.messages, run.tool_call_id)
+    return possible_ids(run.tool_call_id, times, run.conversation_id)
 
 
-def qualified_id(run: RunContext[Any]) -> str:
-    """The call id with the conversation's id, for when another call has the plain one."""
-    qualified = f"{plain_id(run)}@{run.conversation_id}"
-    return qualified if _is_usable(qualified) else f"call_{_digest(qualified)}"
+def possible_ids(tool_call_id: str, times: int, conversation_id: str | None) -> tuple[str, str]:
+    """The ids of the call that a model names `tool_call_id` for the given time: that name, or a
+    digest of it where a store would not take it; and, for when another call has this one, the same
+    with the conversation's id.
+    """
+    name = tool_call_id if _is_usable(tool_call_id) else f"call_{_digest(tool_call_id)}"
+    plain = repeated_id(name, times)
+    qualified = f"{plain}@{conversation_id}"
+    return plain, qualified if _is_usable(qualified) else f"call_{_digest(qualified)}"
 
 
 async def waiting_calls(
     session: Session, run: RunContext[Any], name: str, arguments: bytes
 ) -> list[OpenCall]:
     """The open calls that this call of the agent may continue, the likeliest first."""
-    ids = [qualified_id(run), plain_id(run)]
+    ids = ids_of(run)[::-1]
     if calls_of(session).waiting.isdisjoint(ids):
         return []
     calls = [
@@ -80,7 +90,7 @@ def is_of(call: OpenCall, run: RunContext[Any], arguments: bytes | None = None) 
 
 def free_id(session: Session, run: RunContext[Any]) -> str:
     """An id for a new call: the model's, unless another open call has it."""
-    for call_id in (plain_id(run), qualified_id(run)):
+    for call_id in ids_of(run):
         if call_id not in calls_of(session).waiting and call_id not in calls_of(session).claimed:
             return call_id
     return f"call_{uuid.uuid4().hex}"
@@ -194,9 +204,10 @@ class AgentCalls:
             and call.call_id not in calls_of(session).claimed
             and is_of(call, run)
         ]
-        ids = {call.call_id.removesuffix(f"@{run.conversation_id}"): call.call_id for call in calls}
-        for tool_call_id, answer in approvals.answers_to(run.messages, set(ids)).items():
-            await self._end(run, ids[tool_call_id], answer.outcome, answer.model_response_str())
+        ids = {call.call_id for call in calls}
+        for tool_call_id, times, answer in approvals.answers(run.messages) if ids else ():
+            for call_id in ids.intersection(possible_ids(tool_call_id, times, run.conversation_id)):
+                await self._end(run, call_id, answer.outcome, answer.model_response_str())
 
     async def _end(self, run: RunContext[Any], call_id: str, outcome: str, text: str) -> None:
         self._sent.pop(call_id, None)
