@@ -14,8 +14,10 @@ from toolcrib import Executor, Session, SqliteStore, tool
 from toolcrib.approval.caller import Caller
 from toolcrib.calls.outcome import Outcome
 from toolcrib.errors import UsageError
+from toolcrib.ledger.record import Record
 from toolcrib.store import MemoryStore, Store
 from toolcrib.store.sqlite_reader import ENDED_CALL
+from toolcrib.store.store import OpenCall
 
 
 @tool
@@ -37,6 +39,26 @@ async def test_an_id_that_no_store_takes_is_refused_before_anything_is_recorded(
 
     assert [record.kind for record in session.records()] == ["session.opened"]
     assert (await executor.call("ping", call_id="é 漢字 ok")).ok
+
+
+class Unread(MemoryStore):
+    """A store in which nobody may look for a call."""
+
+    def known_call(self, session_id: str, call_id: str) -> OpenCall | Record | None:
+        raise AssertionError(f"the store was asked about {call_id}")
+
+
+@pytest.mark.parametrize("call_id", [None, "call_made_at_random"])
+async def test_an_id_that_was_just_made_is_not_looked_for(call_id: str | None) -> None:
+    """Only an id from outside may be that of an earlier call; no other call pays for the search."""
+    executor = Executor(Session(store=Unread()), [ping])
+
+    outcome = await executor.call("ping", call_id=call_id, is_new_id=call_id is not None)
+
+    assert outcome.ok
+    assert call_id in (None, outcome.call_id)
+    with pytest.raises(AssertionError, match="asked about given"):
+        await executor.call("ping", call_id="given")
 
 
 class Bank:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
-from toolcrib.session.turns import OpenTurn, turn_here
+from toolcrib.session.turns import OpenTurn, call_here, turn_here
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -192,7 +192,8 @@ class Call:
         self.depth = 0
         self.is_nested = False
         self.parent_call_id = None
-        self.enclosing = parent
+        # Also one of another session: its secrets are in reach of the code that makes this call.
+        self.enclosing = parent or cast("Call | None", call_here())
         turn = turn_here(session)
         self.turn = session.last_turn if turn is None else turn.number
         if parent is not None or turn is not None:
@@ -236,7 +237,7 @@ class Call:
             self.parent_call_id = parent.call_id
         elif turn is not None:
             self.is_nested = turn.caller is not None
-            self.enclosing = cast("Call | None", turn.caller)
+            self.enclosing = cast("Call | None", turn.caller) or self.enclosing
             self.parent_call_id = turn.parent_call_id
 
     def resolve(self, tool: PreparedTool) -> None:

@@ -81,6 +81,7 @@ class Executor:
         arguments: RawArguments = None,
         *,
         call_id: str | None = None,
+        is_new_id: bool = False,
         caller: Caller | None = None,
         deadline: float | None = None,
     ) -> Outcome:
@@ -89,18 +90,19 @@ class Executor:
         `deadline` is in the running loop's time. With the `call_id` of a call that waits, that
         call is taken up again, with the arguments it was frozen with; None stands for them. With
         that of a call that has ended, its recorded outcome is given again and nothing runs; it is a
-        `UsageError` when that call had another tool, other arguments or another principal.
+        `UsageError` when that call had another tool, other arguments or another principal. With
+        `is_new_id` no earlier call is looked for: the id was just made at random.
 
         Without a `caller`, code that is part of a call acts for the caller of that one.
         """
         if caller is None:
             caller = caller_here()
-        if call_id is not None:
+        if call_id is not None and not is_new_id:
             if call_id in self._calls.waiting:
                 return await self._resumption.resume_one(call_id, name, arguments, deadline)
             self._check_id(call_id)
             return await self._call_once(name, arguments, call_id, caller, deadline)
-        return await self._path.travel(self._new_call(name, arguments, None, caller, deadline))
+        return await self._path.travel(self._new_call(name, arguments, call_id, caller, deadline))
 
     async def _call_once(
         self,

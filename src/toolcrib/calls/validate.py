@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 150
 """How deep arguments may be nested: approval requests and states hold them, and are deeper."""
+_SHORT = 2 * MAX_DEPTH
+"""JSON of no more bytes than this is not so deep, and need not be looked at."""
 
 RawArguments = bytes | str | Mapping[str, Any] | None
 """Arguments as they arrive: JSON text, or a mapping that will be turned into JSON."""
@@ -65,7 +67,8 @@ def take(call: Call, submitted: bytes, *, after: str = "") -> None:
 
     Ends the call, naming every fault by JSON pointer, when they are not valid.
     """
-    _check_depth(call, submitted)
+    if len(submitted) > _SHORT:
+        _check_depth(call, submitted)
     try:
         call.params = params = call.tool.parse(submitted)
     except Exception as error:
@@ -74,7 +77,8 @@ def take(call: Call, submitted: bytes, *, after: str = "") -> None:
         call.arguments = call.tool.dump(params)
     except Exception as error:
         raise _unwritable(call, error) from None
-    _check_depth(call, call.arguments)
+    if len(call.arguments) > _SHORT:
+        _check_depth(call, call.arguments)
     call.submitted = submitted
 
 

@@ -62,18 +62,14 @@ class IdempotencyKeys:
         self,
         principal: str,
         operation: str,
-        key: str | None,
+        key: str,
         params: object,
         work: Callable[[str], Awaitable[T]],
     ) -> T:
         """Run `work` (of the digest of `params`), or wait for the run that is under way under this
-        key. Without a key it always runs.
-
-        Raises `Refused` (conflict) when that run has other parameters.
+        key. Raises `Refused` (conflict) when that run has other parameters.
         """
         digest = sha256(to_json(params)).hexdigest()
-        if key is None:
-            return await work(digest)
         if not 0 < len(key) <= MAX_KEY_CHARS:
             raise Refused("invalid", f"an idempotency key has 1 to {MAX_KEY_CHARS} characters")
         scope = KeyScope(principal, operation, key)
@@ -100,14 +96,15 @@ class IdempotencyKeys:
     ) -> T:
         """Do `work` under the key of `scope` (principal, operation, key) as `share` does, once for
         as long as the session lives. When it was begun before, `repeat` says what came of it.
+        Without a key the work is always done.
 
         A refusal is not remembered: the request may succeed next time.
         """
         principal, operation, key = scope
+        if key is None:
+            return await work()
 
         async def once(digest: str) -> T:
-            if key is None:
-                return await work()
             claim = KeyClaim(
                 principal, operation, key, digest, session_id, self._clock(), after_turn
             )
@@ -158,9 +155,9 @@ def key_conflict(key: str) -> Refused:
     )
 
 
-def about_key(refused: Refused, key: str | None) -> Refused:
+def about_key(refused: Refused, key: str) -> Refused:
     """The refusal of a call, in words of the key that its caller gave and not of its id."""
-    if key is None or refused.kind != "conflict":
+    if refused.kind != "conflict":
         return refused
     return Refused(
         "conflict",

@@ -229,7 +229,13 @@ class LiveSession:
         return self.tools.is_own(name) if self.tools.is_host(name) else name in self.own_tools
 
     async def call(
-        self, name: str, arguments: Mapping[str, Any] | None, call_id: str | None, caller: Caller
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None,
+        call_id: str | None,
+        caller: Caller,
+        *,
+        is_new_id: bool = False,
     ) -> Outcome:
         """Call a tool. Closing the session cancels the call. Raises `Refused` (conflict) when the
         call id is taken.
@@ -239,7 +245,9 @@ class LiveSession:
         assert task is not None, "an operation runs in a task of the loop of its session"
         self._calls.add(task)
         try:
-            return await self.executor.call(name, arguments, call_id=call_id, caller=caller)
+            return await self.executor.call(
+                name, arguments, call_id=call_id, is_new_id=is_new_id, caller=caller
+            )
         except UsageError as error:
             raise Refused("conflict", str(error)) from None
         finally:

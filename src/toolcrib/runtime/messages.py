@@ -238,6 +238,14 @@ class CallTool(OperationParams):
     idempotency_key: Key | None = None
 
 
+class NewCall(CallTool):
+    """A call whose id was just made at random, so that no earlier call has it. Only a transport in
+    this process can say so: parameters that are read are never of this class.
+    """
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
     """The result of a call. `text` is for a model, `value` for programs."""

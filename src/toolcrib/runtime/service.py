@@ -38,6 +38,7 @@ from toolcrib.runtime.messages import (
     ListEvents,
     ListSessions,
     ListTools,
+    NewCall,
     Nothing,
     OneCall,
     OneSession,
@@ -64,7 +65,7 @@ from toolcrib.runtime.prompt_operations import (
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.runtime.client_tools import ClientLink
@@ -171,30 +172,35 @@ class Service:
 
     async def call_tool(self, params: CallTool, who: Principal) -> CallResult:
         """Call a tool without a model."""
-        live = await self._sessions.wake(params.session_id, who)
-        keyed, caller = with_keyed_call_id(params, who.name), who.caller()
-        # With the id of a waiting call, none stand for those that it was asked for with.
-        arguments = keyed.arguments if params.call_id is None else keyed.arguments or None
-
-        async def call(_: object = None) -> CallResult:
-            try:
-                outcome = await live.call(keyed.name, arguments, keyed.call_id, caller)
-            except Refused as refused:
-                raise about_key(refused, params.idempotency_key) from None
-            return call_operations.call_result(outcome)
-
-        scope = who.name, f"tools.call {params.session_id}", params.idempotency_key
-        quota = self._quotas.of(who)
+        live, quota = await self._sessions.wake(params.session_id, who), self._quotas.of(who)
         if quota is not None:
             quota.begin_call()
         try:
-            if params.call_id is None:
-                # The key is the id of the call: the ledger has it, and what came of the call.
-                return await self._keys.share(*scope, keyed, call)
-            return await self._keys.run(scope, params, call, call, session_id=params.session_id)
+            if params.idempotency_key is None:
+                return await _called(live, params, params.arguments or None, who)
+            return await self._call_keyed(live, params, params.idempotency_key, who)
         finally:
             if quota is not None:
                 quota.end_call()
+
+    async def _call_keyed(
+        self, live: LiveSession, params: CallTool, key: str, who: Principal
+    ) -> CallResult:
+        keyed = with_keyed_call_id(params, who.name)
+        # A key is for the arguments that it was first used with, also when those are none.
+        arguments = params.arguments if params.call_id is None else params.arguments or None
+
+        async def call(_: object = None) -> CallResult:
+            try:
+                return await _called(live, keyed, arguments, who)
+            except Refused as refused:
+                raise about_key(refused, key) from None
+
+        scope = who.name, f"tools.call {params.session_id}", key
+        if params.call_id is None:
+            # The key is the id of the call: the ledger has it, and what came of the call.
+            return await self._keys.share(*scope, keyed, call)
+        return await self._keys.run(scope, params, call, call, session_id=params.session_id)
 
     async def cancel_call(self, params: OneCall, who: Principal) -> Cancelled:
         """Cancel a running call, or withdraw a waiting one."""
@@ -384,6 +390,20 @@ class Service:
 
 async def _resumed(runner: PromptRunner, params: SendPrompt | ResumePrompt) -> PromptResult:
     return await _in_turn(runner.live, lambda: runner.resume(waits=params.waits), "reject")
+
+
+async def _called(
+    live: LiveSession, params: CallTool, arguments: Mapping[str, Any] | None, who: Principal
+) -> CallResult:
+    """Make a call. None for `arguments` stands for those of the waiting call that it takes up."""
+    outcome = await live.call(
+        params.name,
+        arguments,
+        params.call_id,
+        who.caller(),
+        is_new_id=isinstance(params, NewCall),
+    )
+    return call_operations.call_result(outcome)
 
 
 async def _in_turn(

@@ -112,6 +112,9 @@ class LiveSessions:
     async def wake(self, session_id: str, who: Principal, *, to_change: bool = True) -> LiveSession:
         """`get`, and a session that was let go while it was idle is opened again for its owner."""
         live = self._live.get(session_id)
+        if live is not None and live.session.owner == who.name:
+            live.used_at = self._clock()
+            return live
         if live is None or not self._sees(who, session_id, live.session.owner):
             # The same read for a session that is not there and for one of somebody else.
             info = await self.seen(session_id, who)

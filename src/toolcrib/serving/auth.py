@@ -88,7 +88,8 @@ def header_text(headers: Headers, name: bytes) -> str | None:
 
 def accepts_events(headers: Headers) -> bool:
     """Whether the client accepts server-sent events instead of one JSON document."""
-    return b"text/event-stream" in headers.get(b"accept", b"").lower()
+    accepted = headers.get(b"accept")
+    return accepted is not None and b"text/event-stream" in accepted.lower()
 
 
 class LoginStreams:
@@ -142,7 +143,8 @@ class _HttpStream:
         self._receive, self._send = receive, send
         self._is_body_read = False
         self._is_answering = False
-        self._ended = asyncio.get_running_loop().create_future()
+        self._is_ended = False
+        self._receivers = set[asyncio.Task[Any]]()
 
     async def receive(self) -> Any:
         """The next message; a disconnect once the login has ended."""
@@ -150,14 +152,20 @@ class _HttpStream:
             message = await self._receive()
             self._is_body_read = not message.get("more_body", False)
             return message
-        if self._ended.done():
+        if self._is_ended:
             return _DISCONNECT
-        waiting = asyncio.ensure_future(self._receive())
+        task = asyncio.current_task()
+        assert task is not None, "a request is answered in a task"
+        self._receivers.add(task)
         try:
-            await asyncio.wait((waiting, self._ended), return_when=asyncio.FIRST_COMPLETED)
-            return waiting.result() if waiting.done() else _DISCONNECT
+            return await self._receive()
+        except asyncio.CancelledError:
+            # The same way out as `asyncio.timeout`: only what `end` has cancelled is undone.
+            if not self._is_ended or task.uncancel() > 0:
+                raise
+            return _DISCONNECT
         finally:
-            waiting.cancel()
+            self._receivers.discard(task)
 
     async def send(self, message: Any) -> None:
         """Send, and note whether the answer is complete."""
@@ -167,12 +175,13 @@ class _HttpStream:
 
     async def end(self) -> None:
         """The login has ended."""
-        if not self._ended.done():
-            self._ended.set_result(None)
+        self._is_ended = True
+        for task in self._receivers:
+            task.cancel()
 
     async def complete(self) -> None:
         """Finish an answer that was broken off because the login has ended."""
-        if self._ended.done() and self._is_answering:
+        if self._is_ended and self._is_answering:
             await self._send({"type": "http.response.body", "body": b""})
 
 
@@ -256,11 +265,13 @@ class AuthMiddleware:
 
     async def _authenticate(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind, path = scope["type"], scope["path"]
-        metadata = self._resource.metadata(path)
-        if metadata is not None and kind == "http" and scope["method"] == "GET":
-            await send_json(send, 200, as_bytes(metadata))
-            return
-        credential = _credential(scope)
+        if kind == "http" and scope["method"] == "GET":
+            metadata = self._resource.metadata(path)
+            if metadata is not None:
+                await send_json(send, 200, as_bytes(metadata))
+                return
+        headers: Headers = scope[_HEADERS]
+        credential = _credential(kind, headers)
         if credential is None:
             challenge = (b"www-authenticate", self._resource.challenge(path, None))
             await refuse(scope, send, _NO_TOKEN, (challenge,))
@@ -272,7 +283,7 @@ class AuthMiddleware:
             return
         scope[_PRINCIPAL] = _over(login.principal, kind)
         # MCP clients need not say that they accept events: `*/*` will do.
-        is_event_stream = path == MCP_PATH or accepts_events(headers_of(scope))
+        is_event_stream = path == MCP_PATH or accepts_events(headers)
         if kind == "websocket" or is_event_stream or self._any_may_stream:
             await self._streams.run(self._app, login, scope, receive, send)
         else:
@@ -358,12 +369,11 @@ def _websocket_send(send: Send) -> Send:
     return send_to_websocket
 
 
-def _credential(scope: Scope) -> bytes | None:
-    headers = headers_of(scope)
+def _credential(kind: str, headers: Headers) -> bytes | None:
     scheme, _, secret = headers.get(b"authorization", b"").partition(b" ")
     if secret and scheme.lower() == b"bearer":
         return secret.strip()
-    if scope["type"] != "websocket":
+    if kind != "websocket":
         return None
     # A page cannot set the headers of a WebSocket, and URLs end up in logs: the page names the
     # token as one of its subprotocols.

@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
@@ -121,23 +122,30 @@ class Authenticator:
         return expires_at is None or self._clock() < expires_at
 
     def _token_login(self, credential: bytes) -> Login:
-        parts = token_parts(credential.decode("latin-1"))
-        if self._token_file is not None and parts is not None:
-            record = self._token_file.record_of(parts, credential)
+        if self._token_file is not None:
+            parts = token_parts(credential.decode("latin-1"))
+            record = None if parts is None else self._token_file.record_of(parts, credential)
             if record is not None:
                 return self._record_login(record)
         principal = None if self._tokens is None else self._tokens.principal_of(credential)
         if principal is None:
+            parts = token_parts(credential.decode("latin-1"))
             name = "a token" if parts is None else f"token {parts.token_id}"
             text = "this token is not known here; it may have been revoked"
             raise LoginFailed("unknown", text, name)
-        return Login(principal, f"the token of {principal.name}")
+        return _login_of_host(principal)
 
     def _record_login(self, record: TokenRecord) -> Login:
         name = f"token {record.id} of {record.name}"
         if record.expires_at is not None and self._clock() >= record.expires_at:
             raise LoginFailed("expired", "this token has expired; ask for a new one", name)
         return Login(record.principal, name, record.expires_at, record)
+
+
+@lru_cache(maxsize=256)
+def _login_of_host(principal: Principal) -> Login:
+    """The login of a token that the host sets in code: such tokens do not change."""
+    return Login(principal, f"the token of {principal.name}")
 
 
 @dataclass(slots=True)

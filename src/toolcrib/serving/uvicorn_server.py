@@ -51,6 +51,11 @@ class _GuardedProtocol(asyncio.Protocol):
         """How much waits to be read by the client."""
         return self.transport.get_write_buffer_size()
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """How much of a message has come that is not complete."""
+        return 0
+
     def enforce(self, now: float) -> None:
         """End the connection when one of its limits has been passed."""
         if self.unsent_bytes > self.limits.unsent_bytes:
@@ -85,7 +90,44 @@ class _GuardedProtocol(asyncio.Protocol):
 
 
 class GuardedWebSocketProtocol(_GuardedProtocol, WebSocketsSansIOProtocol):
-    """Takes the place of the HTTP protocol in the table of connections."""
+    """Takes the place of the HTTP protocol in the table of connections. Bounds each message in time
+    and in fragments; uvicorn bounds it in bytes.
+    """
+
+    _message_since: float | None = None
+    _message_bytes = 0
+
+    @property
+    def unfinished_bytes(self) -> int:
+        return self._message_bytes
+
+    def data_received(self, data: bytes) -> None:
+        self._message_bytes += len(data)
+        super().data_received(data)
+        if not self.frames and not self.conn.reader.buffer:
+            self._message_since, self._message_bytes = None, 0
+        elif self._message_since is None:
+            self._message_since = self.loop.time()
+
+    def send_receive_event_to_app(self) -> None:
+        self._message_since, self._message_bytes = None, 0
+        super().send_receive_event_to_app()
+
+    def handle_cont(self, event: Any) -> None:
+        super().handle_cont(event)
+        if len(self.frames) > _MAX_FRAGMENTS:
+            self.cut("a message has too many fragments")
+
+    def enforce(self, now: float) -> None:
+        """End the connection when one of its limits has been passed."""
+        super().enforce(now)
+        if self.read_paused or self._message_since is None:
+            # What has come meanwhile waits for us, not for the client.
+            self._message_since = None if self._message_since is None else now
+            return
+        seconds = self.limits.body_seconds + self._message_bytes / self.limits.body_bytes_per_second
+        if now > self._message_since + seconds:
+            self.cut("a message took too long to arrive")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -138,8 +180,10 @@ class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):
         if self._is_at_end:
             return
         if not self._is_in_head:
+            if self._body_since is None:
+                self._body_since = self.loop.time()
             self._check_framing()
-        elif self._head_bytes > self.limits.header_bytes:
+        elif self._head_bytes > self.limits.header_bytes or self._has_many_headers():
             self._refuse(431)
         elif self._head_until is None:
             self._head_until = self.loop.time() + self.limits.header_seconds
@@ -147,19 +191,17 @@ class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):
     def on_message_begin(self) -> None:
         # The scope of the last request goes; whose it was stays.
         self._last_principal = self.principal
+        self._is_at_end = False
         super().on_message_begin()
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if len(self.headers) >= self.limits.header_count:
-            self._stop(431)
-        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         # The bytes so far may be those of a body too, so the exact sum is taken where it matters.
         if self._head_bytes > self.limits.header_bytes:
             self._check_head()
+        if len(self.headers) > self.limits.header_count:
+            self._stop(431)
         self._is_in_head, self._head_until, self._head_bytes = False, None, 0
-        self._body_since, self._body_bytes, self._rest_bytes = self.loop.time(), 0, 0
+        self._body_since, self._body_bytes, self._rest_bytes = None, 0, 0
         super().on_headers_complete()
         if len(self.pipeline) > _MAX_PIPELINED:
             self._stop(503)
@@ -169,6 +211,9 @@ class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if len(self.headers) > self.limits.header_count:
+            # Trailers count too.
+            self._stop(431)
         self._is_in_head = self._is_at_end = True
         self._body_since = None
         super().on_message_complete()
@@ -203,8 +248,15 @@ class GuardedHttpProtocol(_GuardedProtocol, HttpToolsProtocol):
 
     def _check_framing(self) -> None:
         """Bound what comes with a body and is none of it: sizes of chunks, and trailers."""
-        if self._rest_bytes > self.limits.header_bytes + _FRAMING_FACTOR * self._body_bytes:
+        limit = self.limits.header_bytes + _FRAMING_FACTOR * self._body_bytes
+        if self._rest_bytes > limit or self._has_many_headers():
             self._refuse(431)
+
+    def _has_many_headers(self) -> bool:
+        # Counted when bytes have come, and not header by header: the bytes are bounded. Before the
+        # first request there is no list.
+        headers: Any = self.headers
+        return headers is not None and len(headers) > self.limits.header_count
 
     def _stop(self, status: int) -> NoReturn:
         """Have the parser stop, which is then answered with this status."""
@@ -249,6 +301,7 @@ _REFUSALS: Final = {
     503: _refusal(503, "the server has too many connections; try again later"),
 }
 _MAX_PIPELINED: Final = 32
+_MAX_FRAGMENTS: Final = 16_384
 _FRAMING_FACTOR: Final = 10
 _REST_SECONDS: Final = 2.0
 _ENFORCE_SECONDS: Final = 0.5

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import blake2b, sha256
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -192,6 +193,7 @@ class ClientSessions:
                 )
 
 
+@lru_cache(maxsize=256)
 def standing_of(who: Principal) -> str:
     """What tells principals of one name apart: a token with other rights is another client."""
     rights = [*sorted(who.roles), *(f"group:{group}" for group in sorted(who.groups))]

@@ -19,7 +19,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolcrib.errors import Refused
 from toolcrib.ledger.events import ToolProgress
 from toolcrib.runtime.approval_messages import ListApprovals, OneApproval
-from toolcrib.runtime.messages import OneSession
+from toolcrib.runtime.messages import NewCall, OneSession
 from toolcrib.transports.mcp.client_sessions import (
     OPEN_STATES,
     ClientSession,
@@ -32,7 +32,7 @@ from toolcrib.transports.mcp.client_sessions import (
 from toolcrib.transports.mcp.elicitation import answer_in, shown_in
 from toolcrib.transports.mcp.request import HERE, McpRequest
 from toolcrib.transports.mcp.results import CALL_META, call_result, meta_of, waiting_result
-from toolcrib.transports.mcp.stateless import ClientWatch, watch_of
+from toolcrib.transports.mcp.stateless import watch_of
 
 if TYPE_CHECKING:
     from mcp.server.context import HandlerResult, ServerRequestContext
@@ -216,12 +216,16 @@ class ToolCallHandler:
         params = request.params
         shown = shown_in(params.request_state)
         if shown is None:
-            call_id, answered = await self._call_id(params, client, fingerprint), None
+            call_id, answered = await self._known_id(params, client, fingerprint), None
         else:
             call_id, answered = shown.call_id, shown.approval_id
             if self._approvals.may_ask(request.context, client):
                 await self._approvals.decide(client, shown, answer_in(params))
-        result = await self._run(client, request, call_id)
+        if call_id is None:
+            new_id = new_call_id(fingerprint)
+            result = await self._run(client, request, new_id, is_new_id=True)
+        else:
+            result = await self._run(client, request, call_id)
         if (
             result.status == "waiting"
             and client.ends_with_connection
@@ -269,10 +273,10 @@ class ToolCallHandler:
         client.waiting.pop(fingerprint, None)
         return self._result(result, request, await self._tool_lists.of(client))
 
-    async def _call_id(
+    async def _known_id(
         self, params: CallToolRequestParams, client: ClientSession, fingerprint: str
-    ) -> str:
-        """The call id that the client sent, that of the same call if it waits, or a new one."""
+    ) -> str | None:
+        """The call id that the client sent, or that of the same call if it waits."""
         sent_id = params.meta.get(CALL_ID_META) if params.meta else None
         if isinstance(sent_id, str):
             return sent_id
@@ -282,7 +286,7 @@ class ToolCallHandler:
             facts = await self._runtime.service.get_approval(request, client.who)
             if facts.state in OPEN_STATES:
                 return known.call_id
-        return new_call_id(fingerprint)
+        return None
 
     async def _ask(
         self, client: ClientSession, request: McpRequest, result: CallResult
@@ -298,37 +302,34 @@ class ToolCallHandler:
         is_decided = await approvals.elicit(ctx, client, result.approval_id)
         return None if is_decided else waiting_result(result)
 
-    async def _run(self, client: ClientSession, request: McpRequest, call_id: str) -> CallResult:
+    async def _run(
+        self, client: ClientSession, request: McpRequest, call_id: str, *, is_new_id: bool = False
+    ) -> CallResult:
         params, runtime = request.params, self._runtime
-        body = {
+        body: dict[str, Any] = {
             "session_id": client.session_id,
             "name": params.name,
             "arguments": params.arguments or {},
             "call_id": call_id,
         }
+        call = NewCall(**body) if is_new_id else body
         watch = watch_of(request.context)
         if watch is not None:
-            return await self._run_here(watch, client, body)
+            # Run in the task of the request: with a task per call, the calls of many clients are
+            # all in progress at once, and every garbage collection visits them.
+            watch.on_leave = partial(self._cancel, client, call_id)
+            try:
+                return await runtime.ask_inline("tools.call", call, client.who)
+            finally:
+                watch.on_leave = None
         try:
             if not wants_progress(request.context):
-                return await runtime.ask("tools.call", body, client.who)
+                return await runtime.ask("tools.call", call, client.who)
             async with reported_progress(runtime, request.context, client, call_id):
-                return await runtime.ask("tools.call", body, client.who)
+                return await runtime.ask("tools.call", call, client.who)
         except asyncio.CancelledError:
             self._cancel(client, call_id)
             raise
-
-    async def _run_here(
-        self, watch: ClientWatch, client: ClientSession, body: dict[str, Any]
-    ) -> CallResult:
-        """Run the call in the task of its request. With a task per call, the calls of many clients
-        are all in progress at once, and every garbage collection visits them.
-        """
-        watch.on_leave = partial(self._cancel, client, body["call_id"])
-        try:
-            return await self._runtime.ask_inline("tools.call", body, client.who)
-        finally:
-            watch.on_leave = None
 
     def _cancel(self, client: ClientSession, call_id: str) -> None:
         """Cancel the call of a cancelled request, without awaiting in its cancelled task."""
