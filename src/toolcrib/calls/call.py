@@ -145,7 +145,7 @@ class Call:
     frozen_ref: ToolRef | None
     """Which tool the call was frozen for, when that tool is not here any more."""
     enclosing: Call | None
-    """The call that this one is part of, while it runs: its secrets are this one's too."""
+    """The running call, of whatever session, that this one is part of: its secrets are hidden."""
     hides_arguments: bool
     """True when the arguments hold secrets of an enclosing call that is gone."""
     scrubber: tuple[bytes, Scrubber] | None
@@ -192,7 +192,6 @@ class Call:
         self.depth = 0
         self.is_nested = False
         self.parent_call_id = None
-        # Also one of another session: its secrets are in reach of the code that makes this call.
         self.enclosing = parent or cast("Call | None", call_here())
         turn = turn_here(session)
         self.turn = session.last_turn if turn is None else turn.number
