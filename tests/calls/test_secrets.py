@@ -357,6 +357,33 @@ class TestNested:
         (inner,) = [event for event in heard.of(ToolInvoked) if event.name == "plain"]
         assert inner.params == {"x": f"{prefix}[secret]"}
 
+    @pytest.mark.parametrize("is_elsewhere", [False, True], ids=["same session", "another"])
+    async def test_an_executor_within_a_call_shows_no_secret(self, is_elsewhere: bool) -> None:
+        """A tool that makes calls in its own way passes its secrets on as hidden, also when such a
+        call waits and is taken up later.
+        """
+        session = Session()
+
+        @tool(requires_approval=True)
+        async def careful(x: str) -> str:
+            """Repeat."""
+            return f"got {x}"
+
+        inner = Executor(Session() if is_elsewhere else session, [careful])
+
+        @tool
+        async def login(token: Annotated[str, Secret()]) -> str:
+            """Log in."""
+            return (await inner.call("careful", {"x": token})).call_id
+
+        waiting = (await Executor(session, [login]).call("login", {"token": TOKEN})).text
+        await inner.session.approvals.decide(waiting, Approve(), by="jo")
+        (outcome,) = await inner.resume()
+
+        assert outcome.value == f"got {TOKEN}"
+        for each in (session, inner.session):
+            assert TOKEN not in "".join(repr(record.payload) for record in each.records())
+
     async def test_an_approver_of_a_nested_call_sees_no_secret(self) -> None:
         """Security, found afterwards: the request about a nested call hides the parent's secret."""
         requests: list[ApprovalRequest] = []

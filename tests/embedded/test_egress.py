@@ -16,6 +16,7 @@ from tests.embedded.backends.chat_server import ChatServer, chat_server
 from tests.embedded.principals import shared_provider
 from toolcrib.embedded import BackendText, EmbeddedProvider
 from toolcrib.embedded.backends.chat import ChatBackend
+from toolcrib.embedded.web import image
 
 Json = dict[str, Any]
 BODY = '{"internal": "AKIA-SECRET-BODY"}'
@@ -191,8 +192,8 @@ async def test_an_image_is_fetched_here(chat: ChatServer, internal: InternalServ
     response = await answered(chat, url, "127.0.0.1")
     assert response["status"] == "completed"
     [request] = chat.requests
-    image = request["messages"][-1]["content"][-1]["image_url"]["url"]
-    assert image == f"data:image/png;base64,{base64.b64encode(PIXEL).decode()}"
+    picture = request["messages"][-1]["content"][-1]["image_url"]["url"]
+    assert picture == f"data:image/png;base64,{base64.b64encode(PIXEL).decode()}"
 
 
 async def test_what_is_no_image_is_not_repeated(
@@ -215,3 +216,23 @@ async def test_an_image_is_not_fetched_past_a_redirect(
         response = await answered(chat, url, f"127.0.0.1:{internal.port}")
     assert response["status"] == "failed"
     assert (len(internal.paths), other.paths) == (1, [])
+
+
+async def test_the_images_of_a_request_are_bounded_together(
+    chat: ChatServer, internal: InternalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty large images would fill the memory that one image may not."""
+    monkeypatch.setattr(image, "MAX_BYTES_IN_ALL", 2 * len(PIXEL))
+    body = image_request(f"http://127.0.0.1:{internal.port}/1.png")
+    parts = body["input"][0]["content"]
+    for number in (2, 3):
+        url = f"http://127.0.0.1:{internal.port}/{number}.png"
+        parts.append({"type": "input_image", "image_url": url})
+    allowed = [f"127.0.0.1:{internal.port}"]
+    backend = ChatBackend("m", base_url=chat.base_url, name="mine", retries=0)
+    async with EmbeddedProvider(backend, allow_egress=allowed) as provider:
+        response = await provider.client().responses.create(**body)
+    assert response.status == "failed"
+    assert response.error is not None
+    assert "all images together" in response.error.message
+    assert chat.requests == []

@@ -338,9 +338,10 @@ def test_the_room_follows_the_limit_on_open_files() -> None:
 class Connection:
     """A connection as the table sees it."""
 
-    def __init__(self, unsent_bytes: int = 0) -> None:
+    def __init__(self, unsent_bytes: int = 0, unfinished_bytes: int = 0) -> None:
         self.principal: Principal | None = None
         self.unsent_bytes = unsent_bytes
+        self.unfinished_bytes = unfinished_bytes
         self.was_cut = False
 
     def enforce(self, now: float) -> None:
@@ -411,6 +412,16 @@ def test_what_waits_to_be_read_is_bounded_for_all_together() -> None:
         assert table.admit(key, connection, None, 0.0)
     table.enforce(0.0)
     assert [connection.was_cut for connection in connections] == [False, True, False, False]
+
+
+def test_unfinished_messages_are_bounded_for_all_together() -> None:
+    """Many sockets that each keep a large message open fill no more memory than slow readers."""
+    table = ConnectionTable(ListenerLimits(connections=100, unsent_bytes_in_all=100))
+    connections = [Connection(0, size) for size in (30, 60, 40)]
+    for key, connection in enumerate(connections):
+        assert table.admit(key, connection, None, 0.0)
+    table.enforce(0.0)
+    assert [connection.was_cut for connection in connections] == [False, True, False]
 
 
 def test_a_burst_of_clients_is_taken() -> None:

@@ -93,6 +93,7 @@ async def test_a_valid_token_names_its_principal_roles_and_groups() -> None:
         ({"sub": None}, "invalid"),
         ({"sub": ""}, "invalid"),
         ({"sub": "a\nb"}, "invalid"),
+        ({"sub": " alice"}, "invalid"),
         ({"groups": []}, "no_role"),
         ({"groups": None}, "no_role"),
         ({"groups": {"engineers": True}}, "no_role"),

@@ -142,6 +142,39 @@ async def test_a_stalled_stream_is_cut_and_can_be_resumed() -> None:
     assert resumed == [str(number) for number in range(2, 18)]
 
 
+_OPEN = bytes([0x01, 0x81]) + bytes(4) + b"{"
+_EMPTY = bytes([0x00, 0x80]) + bytes(4)
+
+
+@pytest.mark.parametrize(
+    ("listener", "frames"),
+    [
+        (ListenerLimits(body_seconds=0.5), _OPEN),
+        (ListenerLimits(body_seconds=0.5), bytes([0x81, 0xFE, 0x10, 0x00]) + bytes(4) + b"{"),
+        (ListenerLimits(), _OPEN + 20_000 * _EMPTY),
+    ],
+    ids=["an open message", "half a frame", "endless fragments"],
+)
+async def test_a_message_that_does_not_end_is_cut(listener: ListenerLimits, frames: bytes) -> None:
+    """A WebSocket message that is never complete is not kept for ever; a socket that says nothing
+    may stay.
+    """
+    key = base64.b64encode(bytes(16)).decode()
+    upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13")
+    async with served(listener=listener) as it:
+        asked = head(it, "/v1/ws", *upgrade, f"Sec-WebSocket-Key: {key}")
+        with closing(connected(it, asked)) as silent, closing(connected(it, asked)) as client:
+            for each in (silent, client):
+                assert await asyncio.to_thread(each.recv, 12) == b"HTTP/1.1 101"
+            ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+            silent.sendall(text_frame(json.dumps(ping)))
+            client.sendall(frames)
+            assert await is_cut(client)
+            poll = select.poll()
+            poll.register(silent, 0)
+            assert poll.poll(0) == []
+
+
 async def test_a_stalled_socket_is_cut() -> None:
     """A WebSocket client that stops reading is cut, and others are served meanwhile."""
     key = base64.b64encode(bytes(16)).decode()

@@ -120,6 +120,27 @@ def test_a_function_under_a_decorator_counts() -> None:
     assert code_of(lru_cache(one)).digest != code_of(lru_cache(two)).digest
 
 
+def test_a_function_in_a_tuple_counts() -> None:
+    """A chain of steps that a handler was made with is part of what runs."""
+
+    def chained(*steps: Any) -> Any:
+        def handler(x: str) -> str:
+            return steps[0](x)
+
+        return handler
+
+    assert code_of(chained(str.upper, _first)) != code_of(chained(str.upper, _second))
+    assert code_of(chained(_first)) == code_of(chained(_first))
+
+
+def _first(x: str) -> str:
+    return x
+
+
+def _second(x: str) -> str:
+    return x
+
+
 def test_a_function_that_names_itself_ends() -> None:
     """A circle of references is walked once."""
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
-from toolcrib.session.turns import OpenTurn, turn_here
+from toolcrib.session.turns import OpenTurn, call_here, turn_here
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -146,7 +146,7 @@ class Call:
     frozen_ref: ToolRef | None
     """Which tool the call was frozen for, when that tool is not here any more."""
     enclosing: Call | None
-    """The call that this one is part of, while it runs: its secrets are this one's too."""
+    """The running call, of whatever session, that this one is part of: its secrets are hidden."""
     hides_arguments: bool
     """True when the arguments hold secrets of an enclosing call that is gone."""
     scrubber: tuple[bytes, Scrubber] | None
@@ -196,7 +196,7 @@ class Call:
         self.depth = 0
         self.is_nested = False
         self.parent_call_id = None
-        self.enclosing = parent
+        self.enclosing = parent or cast("Call | None", call_here())
         turn = turn_here(session)
         self.turn = session.last_turn if turn is None else turn.number
         if parent is not None or turn is not None:
@@ -240,7 +240,7 @@ class Call:
             self.parent_call_id = parent.call_id
         elif turn is not None:
             self.is_nested = turn.caller is not None
-            self.enclosing = cast("Call | None", turn.caller)
+            self.enclosing = cast("Call | None", turn.caller) or self.enclosing
             self.parent_call_id = turn.parent_call_id
 
     def resolve(self, tool: PreparedTool) -> None:

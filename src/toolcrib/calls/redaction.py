@@ -56,6 +56,9 @@ def _scrubber(call: Call) -> Scrubber:
                 for arguments in {part.arguments, part.submitted}:
                     secrets += redactor.secrets_json(arguments)
                 names |= redactor.names
+            if part.hides_arguments:
+                # Which of them are the secrets is not known any more.
+                secrets.append(_read(part.arguments))
             part = part.enclosing
         known = call.scrubber = (call.arguments, Scrubber(secrets, names))
     return known[1]

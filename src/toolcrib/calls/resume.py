@@ -148,6 +148,8 @@ class Resumption:
         tool = self._table.get(open_call.tool.name)
         if tool is not None and tool.ref == open_call.tool:
             call.resolve(tool)
+            # Then the secrets are those of a call around it, which is gone.
+            call.hides_arguments |= open_call.has_secrets and tool.redactor is None
         else:
             # Another version may not know which of the arguments are secret.
             call.frozen_ref = open_call.tool

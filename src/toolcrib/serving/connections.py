@@ -41,7 +41,8 @@ class ListenerLimits:
     header_seconds: float = 10.0
     """How long the headers of a request may take, and the TLS handshake before them."""
     body_seconds: float = 30.0
-    """How long a body may take, beyond the time of its bytes at the slowest rate."""
+    """How long a body or a WebSocket message may take, beyond the time of its bytes at the slowest
+    rate."""
     body_bytes_per_second: int = 1_024
     """The slowest rate of a body."""
     keep_alive_seconds: int = 5
@@ -51,6 +52,7 @@ class ListenerLimits:
     unsent_bytes: int = 32_000_000
     """How much may wait for one client to read it."""
     unsent_bytes_in_all: int = 256_000_000
+    """How much for all clients; what has come of unfinished WebSocket messages counts too."""
     connections: int | None = None
     """How many connections there may be; None takes what the limit on open files leaves."""
     connections_per_peer: int = 512
@@ -86,6 +88,11 @@ class Guarded(Protocol):
     @property
     def unsent_bytes(self) -> int:
         """How much waits to be read by the client."""
+        ...
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """How much of a message has come that is not complete."""
         ...
 
     def enforce(self, now: float) -> None:
@@ -161,17 +168,20 @@ class ConnectionTable:
         """Look at every connection: deadlines, and how much waits to be read."""
         for place in list(self._places.values()):
             place.protocol.enforce(now)
-        self._enforce_unsent()
+        self._enforce_memory()
 
-    def _enforce_unsent(self) -> None:
-        unsent = [(place.protocol.unsent_bytes, place) for place in self._places.values()]
-        total = sum(size for size, _ in unsent)
+    def _enforce_memory(self) -> None:
+        sizes = [
+            (place.protocol.unsent_bytes + place.protocol.unfinished_bytes, place)
+            for place in self._places.values()
+        ]
+        total = sum(size for size, _ in sizes)
         if total <= self._limits.unsent_bytes_in_all:
             return
-        for size, place in sorted(unsent, key=lambda pair: pair[0], reverse=True):
+        for size, place in sorted(sizes, key=lambda pair: pair[0], reverse=True):
             if total <= self._limits.unsent_bytes_in_all:
                 return
-            place.protocol.cut("too much waits to be read by all clients together")
+            place.protocol.cut("too much waits of all clients together")
             total -= size
 
     def _make_room(self, before: float, peer: str | None = None) -> bool:

@@ -224,7 +224,9 @@ class OidcLogins:
 
 def _login(issuer: OidcIssuer, claims: Mapping[str, Any]) -> Login:
     name = claims.get(issuer.name_claim)
-    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _MAX_NAME:
+    # Spaces around a name would make another principal that looks the same.
+    is_text = isinstance(name, str) and name.isprintable() and name == name.strip()
+    if not is_text or not 0 < len(cast("str", name)) <= _MAX_NAME:
         text = f"the token has no claim {issuer.name_claim!r} that names anybody"
         raise LoginFailed("invalid", text, f"a JWT of {issuer.label}")
     full_name = f"{issuer.label}:{name}"

@@ -51,6 +51,11 @@ class _GuardedProtocol(asyncio.Protocol):
         """How much waits to be read by the client."""
         return self.transport.get_write_buffer_size()
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """How much of a message has come that is not complete."""
+        return 0
+
     def enforce(self, now: float) -> None:
         """End the connection when one of its limits has been passed."""
         if self.unsent_bytes > self.limits.unsent_bytes:
@@ -85,7 +90,44 @@ class _GuardedProtocol(asyncio.Protocol):
 
 
 class GuardedWebSocketProtocol(_GuardedProtocol, WebSocketsSansIOProtocol):
-    """Takes the place of the HTTP protocol in the table of connections."""
+    """Takes the place of the HTTP protocol in the table of connections. Bounds each message in time
+    and in fragments; uvicorn bounds it in bytes.
+    """
+
+    _message_since: float | None = None
+    _message_bytes = 0
+
+    @property
+    def unfinished_bytes(self) -> int:
+        return self._message_bytes
+
+    def data_received(self, data: bytes) -> None:
+        self._message_bytes += len(data)
+        super().data_received(data)
+        if not self.frames and not self.conn.reader.buffer:
+            self._message_since, self._message_bytes = None, 0
+        elif self._message_since is None:
+            self._message_since = self.loop.time()
+
+    def send_receive_event_to_app(self) -> None:
+        self._message_since, self._message_bytes = None, 0
+        super().send_receive_event_to_app()
+
+    def handle_cont(self, event: Any) -> None:
+        super().handle_cont(event)
+        if len(self.frames) > _MAX_FRAGMENTS:
+            self.cut("a message has too many fragments")
+
+    def enforce(self, now: float) -> None:
+        """End the connection when one of its limits has been passed."""
+        super().enforce(now)
+        if self.read_paused or self._message_since is None:
+            # What has come meanwhile waits for us, not for the client.
+            self._message_since = None if self._message_since is None else now
+            return
+        seconds = self.limits.body_seconds + self._message_bytes / self.limits.body_bytes_per_second
+        if now > self._message_since + seconds:
+            self.cut("a message took too long to arrive")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -259,6 +301,7 @@ _REFUSALS: Final = {
     503: _refusal(503, "the server has too many connections; try again later"),
 }
 _MAX_PIPELINED: Final = 32
+_MAX_FRAGMENTS: Final = 16_384
 _FRAMING_FACTOR: Final = 10
 _REST_SECONDS: Final = 2.0
 _ENFORCE_SECONDS: Final = 0.5

@@ -180,7 +180,7 @@ class _CodeWalk:
             return
         self._class(type(owner), depth)
         for name, value in sorted(_attributes(owner).items()):
-            if value is None or not (_is_fixed(value) or _is_code(value)):
+            if value is None or not (_is_fixed(value) or _is_code(value) or _has_code(value)):
                 self.is_whole = self.is_whole and value is None
             else:
                 self._feed(name)
@@ -204,6 +204,9 @@ class _CodeWalk:
         elif value is not None and _is_fixed(value):
             self.has_values = True
             _feed(self.values, name, type(value).__qualname__, _spelt(value))
+        elif _has_code(value):
+            self._feed("tuple")
+            self._values(cast("tuple[Any, ...]", value), depth)
         else:
             # Nothing yet, or something that changes: the two are often the same thing in time.
             self.is_whole = self.is_whole and value is None
@@ -255,6 +258,11 @@ def _is_library(scope: dict[str, Any]) -> bool:
 
 def _is_code(value: object) -> bool:
     return isinstance(value, FunctionType | MethodType | functools.partial | type)
+
+
+def _has_code(value: object) -> bool:
+    """Whether functions are in a tuple: it cannot change, whatever else it holds."""
+    return isinstance(value, tuple) and any(map(_is_code, cast("tuple[Any, ...]", value)))
 
 
 def _is_fixed(value: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,11 @@ from openai import APIStatusError, BadRequestError, NotFoundError
 
 from tests.embedded.scripted_provider import Puppet, served
 from tests.embedded.tools.hosted_calls import Clock, logs_of, python, run_code
+from tests.helpers.patience import PATIENCE
 from toolcrib.embedded import EmbeddedProvider
+from toolcrib.embedded.access import PROCESS_ACCESS, ResourceAccess
+from toolcrib.embedded.containers import repository
+from toolcrib.embedded.containers.container import Container, ContainerOptions
 from toolcrib.sandbox import find_sandbox
 
 
@@ -194,3 +199,48 @@ async def test_many_new_files_are_told_of_in_parts() -> None:
         await run_code(client, "None", container)
         second = [each.path async for each in client.containers.files.list(container, limit=100)]
     assert (len(first), len(second)) == (200, 250)
+
+
+async def test_code_of_one_principal_leaves_room_for_others() -> None:
+    """However many containers a principal makes, code runs in four of them at once; another
+    principal's code does not wait for the rest.
+    """
+    async with EmbeddedProvider(Puppet(python)) as provider:
+        containers = provider.containers
+        eve, bob = (ResourceAccess(name, False, False) for name in ("eve", "bob"))
+        hers = [await containers.create(ContainerOptions(), eve) for _ in range(6)]
+        running: list[str] = []
+        is_over = asyncio.Event()
+
+        async def run(container: Container) -> None:
+            async with containers.turn(container):
+                running.append(container.owner)
+                await is_over.wait()
+
+        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
+            for container in hers:
+                tasks.create_task(run(container))
+            await asyncio.sleep(0)
+            async with containers.turn(await containers.create(ContainerOptions(), bob)):
+                assert running == ["eve"] * 4
+            is_over.set()
+    assert running == ["eve"] * 6
+
+
+async def test_a_caller_does_not_name_away_the_memory_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The limit that a request names holds up to a quarter of what the machine has."""
+    gibibyte = 1024**3
+    monkeypatch.setattr(repository, "_machine_memory", lambda: 8 * gibibyte)
+    async with EmbeddedProvider(Puppet(python)) as provider:
+        limits = [
+            provider.containers.limits(
+                await provider.containers.create(
+                    ContainerOptions(memory_limit=limit), PROCESS_ACCESS
+                ),
+                None,
+            ).memory_bytes
+            for limit in ("1g", "64g")
+        ]
+    assert limits == [gibibyte, 2 * gibibyte]

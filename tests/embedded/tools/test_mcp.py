@@ -289,3 +289,31 @@ async def test_a_wrong_configuration_is_refused_before_anything_is_asked(
     assert failed.value.param == param
     assert TOKEN not in str(failed.value)
     assert puppet.requests == []
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "mcp_list_tools", "server_label": "x"},
+        {"type": "mcp_list_tools", "server_label": "x", "tools": [5, {"name": "a"}]},
+        {"type": "mcp_approval_request", "server_label": "x"},
+        {"type": "mcp_approval_response", "approval_request_id": ["a"], "approve": True},
+    ],
+)
+async def test_items_that_a_caller_made_up_fail_nothing(item: dict[str, Any]) -> None:
+    """An item of another form than ours is no tool, no approval and no error of the provider."""
+    listed: Any = {"type": "mcp_list_tools", "server_label": "x", "tools": []}
+    config: Any = {"type": "mcp", "server_label": "x", "server_url": "http://127.0.0.1:9"}
+    async with served(lambda _: [BackendText("well")]) as (client, _):
+        items: Any = [{"role": "user", "content": "go"}, item, listed]
+        response = await client.responses.create(model="puppet", input=items, tools=[config])
+    assert (response.status, response.output_text) == ("completed", "well")
+
+
+async def test_a_filter_that_is_none_is_refused() -> None:
+    """It is the request's fault, and says where."""
+    config: Any = {"type": "mcp", "server_label": "x", "server_url": "http://127.0.0.1:9"}
+    config["require_approval"] = {"never": 5}
+    async with served(lambda _: [BackendText("well")]) as (client, _):
+        with pytest.raises(BadRequestError, match="filter"):
+            await client.responses.create(model="puppet", input="go", tools=[config])

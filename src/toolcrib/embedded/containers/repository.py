@@ -5,15 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import sqlite3
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
 from toolcrib.embedded.containers.container import MEMORY, Container, ContainerOptions
 from toolcrib.embedded.containers.files import ContainerFiles
 from toolcrib.embedded.containers.interpreter import Interpreter
-from toolcrib.embedded.containers.interpreter_pool import LIBRARIES, InterpreterPool, installed
+from toolcrib.embedded.containers.interpreter_pool import (
+    LIBRARIES,
+    MAX_INTERPRETERS,
+    InterpreterPool,
+    installed,
+)
 from toolcrib.embedded.database import SweepInterval, new_id
 from toolcrib.embedded.faults import invalid, missing
 from toolcrib.errors import SandboxUnavailable
@@ -32,6 +41,8 @@ logger = logging.getLogger(__name__)
 MAX_LOGS: Final = MEBIBYTE
 _SWEEP_SECONDS: Final = 60.0
 _CPU_SECONDS: Final = 3600
+MAX_TURNS_OF_OWNER: Final = 4
+"""Containers of one principal in which code runs at once."""
 
 
 class ContainerRepository:
@@ -61,6 +72,8 @@ class ContainerRepository:
         self._allow_unconfined = allow_unconfined
         self._interpreters = InterpreterPool()
         self._locks: dict[str, asyncio.Lock] = {}
+        self._turns = asyncio.Semaphore(MAX_INTERPRETERS)
+        self._turns_of_owners: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._sweeps = SweepInterval(clock, _SWEEP_SECONDS)
         self._named: str | None = None
 
@@ -160,9 +173,16 @@ class ContainerRepository:
         """End every interpreter."""
         await self._interpreters.close()
 
-    def lock(self, container: Container) -> asyncio.Lock:
-        """The lock that serializes all code of one container."""
-        return self._locks.setdefault(container.id, asyncio.Lock())
+    @asynccontextmanager
+    async def turn(self, container: Container) -> AsyncGenerator[None]:
+        """Wait until code of the container may run: one piece at a time, and of all containers of
+        a principal, and of all together, only so many that the machine stays usable.
+        """
+        lock = self._locks.setdefault(container.id, asyncio.Lock())
+        of_owner = asyncio.Semaphore(MAX_TURNS_OF_OWNER)
+        of_owner = self._turns_of_owners.setdefault(container.owner, of_owner)
+        async with lock, of_owner, self._turns:
+            yield
 
     async def sandbox(self) -> Sandbox:
         """The strongest sandbox that works on this machine. Raises `SandboxUnavailable`."""
@@ -177,7 +197,8 @@ class ContainerRepository:
         return SandboxLimits(
             seconds=seconds,
             cpu_seconds=_CPU_SECONDS,
-            memory_bytes=MEMORY[container.memory_limit],
+            # The caller names the limit, and must not name away the memory of the machine.
+            memory_bytes=min(MEMORY[container.memory_limit], _machine_memory() // 4),
             # The interpreter answers in JSON, where one byte may take six.
             output_bytes=8 * MAX_LOGS,
         )
@@ -208,6 +229,10 @@ class ContainerRepository:
         await self._interpreters.drop(container.id)
         self._locks.pop(container.id, None)
         await self.files.remove_all(container)
+
+
+def _machine_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _insert(connection: sqlite3.Connection, container: Container) -> None:

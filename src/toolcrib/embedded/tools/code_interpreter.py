@@ -134,7 +134,7 @@ class _OpenCodeInterpreter:
     async def _execute(
         self, container: Container, code: str
     ) -> tuple[ExecutionResult, list[ContainerFile], list[bytes]]:
-        async with self._containers.lock(container):
+        async with self._containers.turn(container):
             interpreter = await self._containers.interpreter(container)
             executed = await interpreter.execute(code, self._containers.seconds)
             files = await self._containers.files.changed(container)

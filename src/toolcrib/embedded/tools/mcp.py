@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -130,8 +130,10 @@ def _approval(config: object, param: str) -> tuple[bool, frozenset[str]]:
     if not isinstance(config, dict):
         raise invalid("It must be 'always', 'never' or a filter.", at)
     facts = cast(dict[str, Any], config)
-    never = cast(dict[str, Any], facts.get("never") or {})
-    return False, _names(never.get("tool_names") or [], at)
+    never: object = facts.get("never") or {}
+    if not isinstance(never, dict):
+        raise invalid("'never' must be a filter.", at)
+    return False, _names(cast(dict[str, Any], never).get("tool_names") or [], at)
 
 
 def _names(config: object, param: str) -> frozenset[str]:
@@ -139,6 +141,26 @@ def _names(config: object, param: str) -> frozenset[str]:
     if not all(isinstance(name, str) for name in listed):
         raise invalid("It must be a list of names.", param)
     return frozenset(map(str, listed))
+
+
+def _listed_tools(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The tools of an item that a caller may have written itself; what is no tool is left out."""
+    tools = item.get("tools")
+    listed = cast(list[object], tools) if isinstance(tools, list) else []
+    objects = [cast(dict[str, Any], tool) for tool in listed if isinstance(tool, dict)]
+    return [
+        tool
+        for tool in objects
+        if isinstance(tool.get("name"), str)
+        and isinstance(tool.get("input_schema"), dict)
+        and isinstance(tool.get("annotations") or {}, dict)
+    ]
+
+
+def _is_request(item: Mapping[str, Any], done: Collection[str]) -> bool:
+    """Whether an item asks for the approval of a call that has not been run since."""
+    is_whole = all(isinstance(item.get(key), str) for key in ("id", "name", "arguments"))
+    return is_whole and item["id"] not in done
 
 
 MAX_OUTPUT: Final = 100_000
@@ -179,7 +201,7 @@ class _OpenMcpServer:
         self._egress = egress
         self._items = [item for item in items if item.get("server_label") == options.label]
         self._responses = {
-            item.get("approval_request_id"): item
+            str(item.get("approval_request_id")): item
             for item in items
             if item.get("type") == "mcp_approval_response"
         }
@@ -208,7 +230,7 @@ class _OpenMcpServer:
         """Take the tools that were listed before, or ask the server and tell of it."""
         for item in self._items:
             if item.get("type") == "mcp_list_tools" and not item.get("error"):
-                self._tools = [t for t in item["tools"] if self._options.allows(t)]
+                self._tools = [t for t in _listed_tools(item) if self._options.allows(t)]
                 return
         base: dict[str, Any] = {"id": new_id("mcpl"), "type": "mcp_list_tools"}
         index = writer.add_item({**base, "server_label": self._options.label, "tools": []})
@@ -227,10 +249,10 @@ class _OpenMcpServer:
 
     async def resume(self, writer: ResponseWriter) -> Sequence[ResumedCall]:
         """Run the calls that a person has approved since. Denied calls are in the conversation."""
-        done = {item.get("approval_request_id") for item in self._items}
+        done = {str(item.get("approval_request_id")) for item in self._items}
         resumed: list[ResumedCall] = []
         for item in self._items:
-            if item.get("type") != "mcp_approval_request" or item["id"] in done:
+            if item.get("type") != "mcp_approval_request" or not _is_request(item, done):
                 continue
             response = self._responses.get(item["id"])
             if response is not None and response.get("approve") is True:

@@ -119,7 +119,7 @@ class _OpenShell:
         index = _begin(writer, call_id, action, container)
         item_id: str = writer.response["output"][index]["id"]
         try:
-            async with self._containers.lock(container):
+            async with self._containers.turn(container):
                 ended = [
                     await self._command(container, command, action)
                     for command in action["commands"]

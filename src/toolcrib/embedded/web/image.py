@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_IMAGES: Final = 20
 MAX_IMAGE_BYTES: Final = 20 * 1024 * 1024
+MAX_BYTES_IN_ALL: Final = 50 * 1024 * 1024
+"""The most of all images of one request."""
 FETCH_SECONDS: Final = 30.0
 _MAX_REDIRECTS: Final = 5
 _FORMATS: Final = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
@@ -53,27 +55,32 @@ async def fetch_images(history: list[BackendInput], egress: EgressPolicy) -> Non
     async with egress_client(
         egress, timeout=FETCH_SECONDS, follow_redirects=True, max_redirects=_MAX_REDIRECTS
     ) as client:
-        content = {image: await _image(client, image) for image in wanted}
+        content: dict[str, str] = {}
+        left = MAX_BYTES_IN_ALL
+        for image in wanted:
+            kind, data = await _image(client, image, min(left, MAX_IMAGE_BYTES))
+            left -= len(data)
+            content[image] = f"data:{kind};base64,{base64.b64encode(data).decode()}"
     for at, turn in enumerate(history):
         if isinstance(turn, BackendMessage) and turn.images:
             images = tuple(content.get(image, image) for image in turn.images)
             history[at] = replace(turn, images=images)
 
 
-async def _image(client: AsyncClient, address: str) -> str:
-    """An image as a `data:` URL. The fault says nothing about what was fetched."""
+async def _image(client: AsyncClient, address: str, most: int) -> tuple[str, bytes]:
+    """The format and the bytes of an image. The fault says nothing about what was fetched."""
     import httpx2
 
     try:
         async with asyncio.timeout(FETCH_SECONDS):
-            return await _fetched(client, address)
+            return await _fetched(client, address, most)
     except EgressRefused as refused:
         raise invalid(f"An image was not fetched: {refused}.", "input.image_url") from None
     except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL):
         raise invalid("An image_url does not answer.", "input.image_url") from None
 
 
-async def _fetched(client: AsyncClient, address: str) -> str:
+async def _fetched(client: AsyncClient, address: str, most: int) -> tuple[str, bytes]:
     headers = {"accept": ", ".join(sorted(_FORMATS)), "accept-encoding": "identity"}
     body = bytearray()
     async with client.stream("GET", address, headers=headers) as response:
@@ -82,7 +89,10 @@ async def _fetched(client: AsyncClient, address: str) -> str:
             raise invalid("An image_url is not the address of an image.", "input.image_url")
         async for piece in response.aiter_raw():
             body += piece
-            if len(body) > MAX_IMAGE_BYTES:
-                message = f"An image has more than {MAX_IMAGE_BYTES} bytes."
+            if len(body) > most:
+                message = (
+                    f"An image has more than {MAX_IMAGE_BYTES} bytes, or all images together "
+                    f"more than {MAX_BYTES_IN_ALL}."
+                )
                 raise invalid(message, "input.image_url")
-    return f"data:{kind};base64,{base64.b64encode(bytes(body)).decode()}"
+    return kind, bytes(body)
