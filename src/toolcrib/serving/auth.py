@@ -166,6 +166,9 @@ class _HttpStream:
             return _DISCONNECT
         finally:
             self._receivers.discard(task)
+            # A task that is cancelled here keeps this frame: without a way back, both go at once
+            # and are not left to the garbage collector.
+            del task
 
     async def send(self, message: Any) -> None:
         """Send, and note whether the answer is complete."""

@@ -168,8 +168,10 @@ def create_routes(
     runtime: Runtime, access: Access, connections: Connections, mcp: McpServer | None
 ) -> Starlette:
     """Every route of a runtime, behind one authentication."""
+    # They are tried in this order, and calls are most of the requests: by REST, then by MCP.
+    calls, *others = _routes(runtime, connections)
     app = Starlette(
-        routes=[*_routes(runtime, connections), mcp_route(runtime, mcp, connections)],
+        routes=[calls, mcp_route(runtime, mcp, connections), *others],
         middleware=[Middleware(access.protect)],
         exception_handlers={404: _no_route, 405: _no_method, Exception: _internal},
     )
