@@ -60,6 +60,7 @@ class Lines:
             line = await cast("asyncio.StreamReader", self._process.stdout).readline()
             answer = json.loads(line)
             if answer.get("id") == self._count:
+                assert "result" in answer, answer
                 return answer["result"]
 
 

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.wire
 
 Json = dict[str, Any]
 LONGEST = 5.0
+"""Seconds of this process's own work: what a busy machine takes to start a server is not in it."""
 
 
 def output(schema: Json) -> Json:
@@ -24,11 +25,11 @@ def output(schema: Json) -> Json:
 @pytest.mark.parametrize("depth", [12, 30])
 async def test_a_bomb_is_not_served(depth: int) -> None:
     """Finding 4: an untrusted server behind the gateway cannot have a costly schema checked."""
-    started = time.perf_counter()
+    started = time.process_time()
     async with mounted(raw(tool("boom", bomb(depth)), "fine")) as peer:
         assert "too costly" in peer.server.tools.invalid["raw_boom"]
         assert (await peer.call("raw_fine")).ok
-    assert time.perf_counter() - started < LONGEST
+    assert time.process_time() - started < LONGEST
 
 
 async def test_a_bomb_as_output_schema_is_not_served() -> None:
@@ -49,10 +50,10 @@ async def test_a_bomb_as_output_schema_is_not_served() -> None:
 async def test_results_are_checked_in_bounded_time(schema: Json, value: Any) -> None:
     """What a server answers is checked against its own schema without holding up others."""
     async with mounted(raw(output(schema))) as peer:
-        started = time.perf_counter()
+        started = time.process_time()
         async with asyncio.timeout(LONGEST):
             done = await peer.call("raw_structured", x=value)
-        assert time.perf_counter() - started < LONGEST
+        assert time.process_time() - started < LONGEST
         assert done.failure is not None
         assert done.failure.kind == "invalid_result"
 

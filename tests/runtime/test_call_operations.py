@@ -207,6 +207,22 @@ async def test_a_call_that_waits_can_be_withdrawn() -> None:
     assert refused.kind == "conflict"
 
 
+async def test_a_waiting_call_is_taken_up_without_its_arguments() -> None:
+    """R42: a client that gave the call its id goes on with the id alone; other arguments under it
+    are another call, which is refused.
+    """
+    async with serving(host_tool("add", requires_approval=True)) as runtime:
+        one = {"session_id": await new_session(runtime), "name": "add", "call_id": "mine"}
+        waiting = await runtime.ask("tools.call", one | {"arguments": {"a": 1, "b": 2}})
+        refused = await refusal(runtime, "tools.call", one | {"arguments": {"a": 1, "b": 3}})
+        decision = {"approval_id": waiting.approval_id, "decision": "approve"}
+        await runtime.ask("approvals.decide", decision)
+        result = await runtime.ask("tools.call", one)
+
+    assert (waiting.status, refused.kind) == ("waiting", "conflict")
+    assert (result.call_id, result.value) == ("mine", 3)
+
+
 async def test_leaving_is_not_cancelling() -> None:
     """Who stops waiting for a call does not stop it."""
     gate = Gate()

@@ -123,9 +123,9 @@ def test_a_long_text_is_searched_in_linear_time() -> None:
 
     def seconds(size: int) -> float:
         text = "a" * size
-        began = time.perf_counter()
+        began = time.process_time()
         scrubber.scrub(text)
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     seconds(1000)
     assert seconds(2_000_000) < 5.0

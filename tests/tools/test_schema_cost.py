@@ -1,4 +1,7 @@
-"""Foreign schemas: checked in bounded time and memory, or refused with the reason."""
+"""Foreign schemas: checked in bounded time and memory, or refused with the reason.
+
+Time is that of the processor, so that other processes of a busy machine do not count.
+"""
 
 from __future__ import annotations
 
@@ -91,11 +94,11 @@ def test_a_bomb_is_refused_at_once(keyword: str, depth: int) -> None:
     """Finding 4: a schema whose alternatives double at each level is refused where it is taken,
     as parameters and as an output schema, before anything is compiled or checked.
     """
-    started = time.perf_counter()
+    started = time.process_time()
     for check in (check_schema, check_output_schema):
         with pytest.raises(InvalidTool, match="too costly"):
             check("t", bomb(depth, keyword), is_foreign=True)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(
@@ -127,10 +130,10 @@ def test_a_bomb_is_refused_at_once(keyword: str, depth: int) -> None:
 )
 def test_other_costly_schemas_are_refused(schema: Json) -> None:
     """Every way to make a check expensive that we know of is refused with a reason, quickly."""
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(InvalidTool):
         check_schema("t", schema, is_foreign=True)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize("depth", range(1, 12))
@@ -140,14 +143,14 @@ def test_a_mismatch_takes_bounded_time_and_memory(depth: int) -> None:
     parse = input_parser("t", schema, cost_of("t", schema))
     check = output_check("t", schema, cost_of("t", schema))
     tracemalloc.start()
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(SchemaMismatch):
         parse(b'{"x": 5}')
     with pytest.raises(SchemaMismatch):
         check({"x": 5})
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
     assert peak < 50_000_000
     assert parse('{"x": "fits"}') == {"x": "fits"}
 
@@ -165,10 +168,10 @@ def test_data_that_multiplies_is_refused(depth: int) -> None:
     }
     parse = input_parser("t", schema, cost_of("t", schema))
     assert parse('{"c": {"c": {}}}') == {"c": {"c": {}}}
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(SchemaMismatch, match="too large, or nested too deep"):
         parse('{"c":' * depth + "1" + "}" * depth)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize("keyword", ["dependentSchemas", "dependencies"])

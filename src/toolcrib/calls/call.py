@@ -119,6 +119,7 @@ class Call:
         "parent",
         "parent_call_id",
         "prepared",
+        "request",
         "request_digest",
         "scrubber",
         "session",
@@ -145,11 +146,14 @@ class Call:
     frozen_ref: ToolRef | None
     """Which tool the call was frozen for, when that tool is not here any more."""
     enclosing: Call | None
-    """The call that this one is part of, while it runs: its secrets are this one's too."""
+    """The running call, of whatever session, that this one is part of: its secrets are hidden."""
     hides_arguments: bool
     """True when the arguments hold secrets of an enclosing call that is gone."""
     scrubber: tuple[bytes, Scrubber] | None
     """What hides the secrets of these arguments, once something had to be hidden."""
+    request: bytes | None
+    """The arguments as they were sent, when whoever asked gave the call its id and no digest of
+    them was needed yet."""
     request_digest: str | None
     """What was asked for, when whoever asked gave the call its id."""
     is_left_running: bool
@@ -192,14 +196,13 @@ class Call:
         self.depth = 0
         self.is_nested = False
         self.parent_call_id = None
-        # Also one of another session: its secrets are in reach of the code that makes this call.
         self.enclosing = parent or cast("Call | None", call_here())
         turn = turn_here(session)
         self.turn = session.last_turn if turn is None else turn.number
         if parent is not None or turn is not None:
             self._join(parent, turn)
         self.prepared: PreparedTool | None = None
-        self.frozen_ref = self.request_digest = self.scrubber = None
+        self.frozen_ref = self.request = self.request_digest = self.scrubber = None
         self.hides_arguments = False
         self.params: Any = None
         self.context: ToolContext | None = None

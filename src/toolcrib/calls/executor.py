@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.calls.admission import Admission
 from toolcrib.calls.call import Call, calls_of
@@ -15,13 +15,19 @@ from toolcrib.calls.hooks import HookChain, Hooks
 from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
 from toolcrib.calls.outcome import DEFAULT_LIMITS, CallRequest, Limits, Outcome, run_all
 from toolcrib.calls.path import LazyGate, Path
-from toolcrib.calls.recorded_call import MAX_ID_CHARS, recorded_outcome, request_digest
+from toolcrib.calls.recorded_call import (
+    MAX_ID_CHARS,
+    check_not_generated,
+    digest_of_request,
+    recorded_outcome,
+)
 from toolcrib.calls.resume import Resumption
 from toolcrib.calls.tool_table import ToolTable, check_rules
 from toolcrib.calls.validate import RawArguments, encode_arguments, validate
 from toolcrib.errors import CallEnded, CallFailed, UsageError
 from toolcrib.ledger.events import ToolsChanged, idempotency_key
 from toolcrib.session.turns import OpenTurn, caller_here, in_turn
+from toolcrib.store.store import ask_store
 from toolcrib.tools.context import ToolContext
 
 if TYPE_CHECKING:
@@ -31,6 +37,10 @@ if TYPE_CHECKING:
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import BindTo, Place
     from toolcrib.tools.prepared_tool import Declaration, PreparedTool
+
+
+_MOST_KEPT: Final = 2_000
+"""How many bytes of arguments are kept as they were sent, until a digest of them is needed."""
 
 
 class Executor:
@@ -113,17 +123,26 @@ class Executor:
         deadline: float | None,
     ) -> Outcome:
         """Make the call of this id, unless it was made before."""
-        raw = encode_arguments(arguments)
-        request = request_digest(name, raw)
+        raw, session = encode_arguments(arguments), self.session
         claimed = self._calls.claimed
         # Before the look into the store, so that of two at once the second is refused.
         claimed.add(call_id)
         try:
-            outcome = await recorded_outcome(self.session, call_id, name, request, caller)
-            if outcome is not None:
-                return outcome
+            if session.ledger.is_durable:
+                earlier = await ask_store(session.store, session.known_call, call_id)
+            else:
+                earlier = session.known_call(call_id)
+            if earlier is None:
+                check_not_generated(call_id)
+            else:
+                outcome = recorded_outcome(session, earlier, name, raw, caller)
+                if outcome is not None:
+                    return outcome
             call = self._new_call(name, raw, call_id, caller, deadline)
-            call.request_digest = request
+            call.request = raw
+            if len(raw) > _MOST_KEPT:
+                # The ledger may keep the call for long.
+                digest_of_request(call)
             return await self._path.travel(call)
         finally:
             claimed.discard(call_id)

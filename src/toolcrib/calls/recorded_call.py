@@ -8,10 +8,10 @@ its own here; see `repeated_id`.
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import suppress
 from hashlib import sha256
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import from_json, to_json
@@ -20,16 +20,19 @@ from toolcrib.calls.outcome import Outcome
 from toolcrib.errors import UsageError
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.session.turns import turn_here
-from toolcrib.store.store import OpenCall, ask_store
+from toolcrib.store.store import OpenCall
 
 if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
+    from toolcrib.calls.call import Call
     from toolcrib.ledger.record import Record
     from toolcrib.session.session import Session
 
 MAX_ID_CHARS = 256
 """How long the id of a call may be."""
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_key = itemgetter(0)
 _GENERATED = re.compile(r"call_\d+_\d+")
 
 
@@ -39,18 +42,34 @@ def request_digest(name: str, arguments: bytes) -> str:
     """
     # What is not JSON is what it is.
     with suppress(ValueError):
-        arguments = _in_order(from_json(arguments))
+        arguments = to_json(_in_order(from_json(arguments)), inf_nan_mode="constants")
     return sha256(name.encode(errors="surrogatepass") + b"\n" + arguments).hexdigest()
 
 
-def _in_order(data: Any) -> bytes:
-    """JSON with the members of every object in one order."""
-    if type(data) is dict:
-        members = cast("dict[str, Any]", data)
-        # Most arguments are plain; to write them this way takes a quarter of the time.
-        if not any(type(value) in (dict, list) for value in members.values()):
-            return to_json(dict(sorted(members.items())))
-    return json.dumps(data, sort_keys=True).encode()
+def digest_of_request(call: Call) -> str | None:
+    """The digest of what was asked for; None when whoever asked gave the call no id."""
+    # Records may be encoded in another thread.
+    request = call.request
+    if request is not None:
+        call.request_digest = request_digest(call.name, request)
+        call.request = None
+    return call.request_digest
+
+
+def _in_order(data: Any) -> Any:
+    """JSON data with the members of every object in one order."""
+    match data:
+        case dict():
+            members = cast("dict[str, Any]", data)
+            return {
+                key: value if type(value) in _SCALARS else _in_order(value)
+                for key, value in sorted(members.items(), key=_key)
+            }
+        case list():
+            elements = cast("list[Any]", data)
+            return [each if type(each) in _SCALARS else _in_order(each) for each in elements]
+        case _:
+            return data
 
 
 def repeated_id(call_id: str, times: int) -> str:
@@ -63,24 +82,25 @@ def repeated_id(call_id: str, times: int) -> str:
     return f"call_{sha256(repeated.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 
-async def recorded_outcome(
-    session: Session, call_id: str, name: str, request: str, caller: Caller | None
+def recorded_outcome(
+    session: Session,
+    earlier: OpenCall | Record,
+    name: str,
+    arguments: bytes,
+    caller: Caller | None,
 ) -> Outcome | None:
-    """The outcome that the call of this id had; None when there was no such call.
+    """The outcome that an earlier call of this id had; None when its id is that of another turn.
 
     Raises `UsageError` when the id was another call's, and when it is not known how its call ended.
     """
-    match await ask_store(session.store, session.known_call, call_id):
-        case None:
-            _check_not_generated(call_id)
-            return None
+    match earlier:
         case OpenCall():
             raise UsageError(
-                f"call {call_id!r} was started and its end could not be recorded; open the session "
-                "again and resume it"
+                f"call {earlier.call_id!r} was started and its end could not be recorded; open "
+                "the session again and resume it"
             )
         case record:
-            return _outcome(session, record, name, request, caller)
+            return _outcome(session, record, name, request_digest(name, arguments), caller)
 
 
 def _outcome(
@@ -113,7 +133,8 @@ def _outcome(
     )
 
 
-def _check_not_generated(call_id: str) -> None:
+def check_not_generated(call_id: str) -> None:
+    """Raise `UsageError` for an id of the form that sessions give."""
     # The session gives such ids without a look at the ledger, so nobody else may.
     if _GENERATED.fullmatch(call_id):
         raise UsageError(

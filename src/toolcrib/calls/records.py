@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.approval.caller import NOBODY, Caller
 from toolcrib.calls.call import calls_of
 from toolcrib.calls.digest import digest
+from toolcrib.calls.recorded_call import digest_of_request
 from toolcrib.calls.redaction import has_secrets, scrub, shown_arguments, shown_value
 from toolcrib.ledger.encoding import encode_facts, is_readable
 from toolcrib.ledger.events import CallStarted, CallUnrecorded, ToolInvoked
@@ -132,8 +133,8 @@ def _end_facts(call: Call) -> dict[str, Any]:
         facts.update(depth=call.depth, parent_call_id=call.parent_call_id)
     if call.caller is not None:
         facts.update(principal=call.caller.principal, transport=call.caller.transport)
-    if call.request_digest is not None:
-        facts["request_digest"] = call.request_digest
+    if (requested := digest_of_request(call)) is not None:
+        facts["request_digest"] = requested
     if call.artifact_id is not None:
         facts["artifact_id"] = call.artifact_id
         facts["artifact_digest"] = artifact_digest(_kept_text(call))
@@ -260,7 +261,7 @@ def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) 
         arguments=call.arguments,
         submitted=None if call.submitted == call.arguments else call.submitted,
         digest=digest(call),
-        request_digest=call.request_digest,
+        request_digest=digest_of_request(call),
         state=state,
         created_at=call.created_at,
         has_secrets=has_secrets(call),

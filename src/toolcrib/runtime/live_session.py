@@ -231,7 +231,7 @@ class LiveSession:
     async def call(
         self,
         name: str,
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, Any] | None,
         call_id: str | None,
         caller: Caller,
         *,

@@ -65,7 +65,7 @@ from toolcrib.runtime.prompt_operations import (
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.runtime.client_tools import ClientLink
@@ -177,7 +177,7 @@ class Service:
             quota.begin_call()
         try:
             if params.idempotency_key is None:
-                return await _called(live, params, who)
+                return await _called(live, params, params.arguments or None, who)
             return await self._call_keyed(live, params, params.idempotency_key, who)
         finally:
             if quota is not None:
@@ -187,10 +187,12 @@ class Service:
         self, live: LiveSession, params: CallTool, key: str, who: Principal
     ) -> CallResult:
         keyed = with_keyed_call_id(params, who.name)
+        # A key is for the arguments that it was first used with, also when those are none.
+        arguments = params.arguments if params.call_id is None else params.arguments or None
 
         async def call(_: object = None) -> CallResult:
             try:
-                return await _called(live, keyed, who)
+                return await _called(live, keyed, arguments, who)
             except Refused as refused:
                 raise about_key(refused, key) from None
 
@@ -390,10 +392,13 @@ async def _resumed(runner: PromptRunner, params: SendPrompt | ResumePrompt) -> P
     return await _in_turn(runner.live, lambda: runner.resume(waits=params.waits), "reject")
 
 
-async def _called(live: LiveSession, params: CallTool, who: Principal) -> CallResult:
+async def _called(
+    live: LiveSession, params: CallTool, arguments: Mapping[str, Any] | None, who: Principal
+) -> CallResult:
+    """Make a call. None for `arguments` stands for those of the waiting call that it takes up."""
     outcome = await live.call(
         params.name,
-        params.arguments,
+        arguments,
         params.call_id,
         who.caller(),
         is_new_id=isinstance(params, NewCall),

@@ -22,15 +22,13 @@ from toolcrib.approval.decision import (
     Expire,
     Vote,
 )
-from toolcrib.approval.grant import GrantPreview, preview_grant
 from toolcrib.errors import DecisionForbidden, InvalidDecision, StoreError
 from toolcrib.ledger.events import ApprovalVoted, GrantChanged
-from toolcrib.session.transcript import past_calls
 from toolcrib.store.codec import decode_decided
 from toolcrib.store.store import FiledApproval, Store, ask_store, every
 
 if TYPE_CHECKING:
-    from toolcrib.approval.grant import Grant, NewGrant
+    from toolcrib.approval.grant import Grant, GrantPreview, NewGrant
     from toolcrib.session.session import Session
 
 PREVIEW_CALLS = 1_000
@@ -147,6 +145,9 @@ class Approvals:
         self, request: ApprovalRequest, new: NewGrant, *, by: str = "preview", limit: int = 20
     ) -> GrantPreview:
         """Which past calls of this session the grant would have covered, newest first."""
+        from toolcrib.approval.grant import preview_grant
+        from toolcrib.session.transcript import past_calls
+
         session = self._session
         grant = self._issue(request, new, Actor("person", by), HOST)
         calls = past_calls(session.store, session.session_id, PREVIEW_CALLS)

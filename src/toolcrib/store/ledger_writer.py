@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from toolcrib.errors import LeaseLost
 from toolcrib.ledger.encoding import encode_event
@@ -179,6 +179,9 @@ A tuple, made into a `Record` only for readers: that costs more than to hash it.
 """
 
 
+_ENDED: Final = ToolInvoked.kind
+
+
 class MemoryRecords:
     """The records of one session, in the order in which they were appended."""
 
@@ -221,17 +224,14 @@ class MemoryRecords:
 
     def _find_ends(self) -> None:
         """Look at the entries that were added since the last time; they need not be sealed."""
-        sealed, unsealed = self._sealed, self.unsealed
-        for seq in range(self._ends_known, len(sealed)):
-            self._note_end(sealed[seq], seq + 1)
-        for place in range(max(0, self._ends_known - len(sealed)), len(unsealed)):
-            self._note_end(unsealed[place], len(sealed) + place + 1)
-        self._ends_known = len(sealed) + len(unsealed)
-
-    def _note_end(self, facts: _Sealed | Entry, seq: int) -> None:
-        kind, call_id = facts[0], facts[2]
-        if kind == ToolInvoked.kind and call_id is not None:
-            self._ends[call_id] = seq
+        sealed, unsealed, known, ends = self._sealed, self.unsealed, self._ends_known, self._ends
+        sealed_count = len(sealed)
+        count = sealed_count + len(unsealed)
+        for index in range(known, count):
+            facts = sealed[index] if index < sealed_count else unsealed[index - sealed_count]
+            if facts[0] == _ENDED and facts[2] is not None:
+                ends[facts[2]] = index + 1
+        self._ends_known = count
 
     def head(self) -> Head | None:
         """The end of the records."""
