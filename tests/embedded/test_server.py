@@ -27,11 +27,13 @@ from toolcrib.embedded import (
     BackendText,
     EmbeddedProvider,
 )
+from toolcrib.embedded.access import PROCESS_ACCESS
 from toolcrib.embedded.http.bodies import MAX_BODY
 from toolcrib.embedded.http.responses import MAX_WAITING
 from toolcrib.embedded.server import ProviderServer
 from toolcrib.errors import UsageError
 from toolcrib.runtime.principal import Principal
+from toolcrib.serving.connections import ListenerLimits
 from toolcrib.serving.tokens import Token, TokenFile, Tokens
 
 BEARER = {"authorization": f"Bearer {SECRET}"}
@@ -295,3 +297,28 @@ async def test_a_revoked_token_ends_a_stream_that_only_the_body_asked_for(
         text = "".join([piece async for piece in stream.aiter_text()])
     assert "response.created" in text
     assert "response.completed" not in text
+
+
+async def test_a_large_file_is_downloaded_as_the_client_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A file larger than what may wait for one client is not cut, however slowly it is read: only a
+    little of it is on its way at a time.
+    """
+    monkeypatch.setattr("toolcrib.serving.uvicorn_server._ENFORCE_SECONDS", 0.001)
+    size = 20_000_000
+    limits = ListenerLimits(unsent_bytes=1_000_000)
+    tokens = Tokens([Token(SECRET)])
+    async with (
+        asyncio.timeout(PATIENCE),
+        EmbeddedProvider(Puppet(hello)) as provider,
+        ProviderServer(provider, port=0, tokens=tokens, limits=limits) as server,
+        AsyncClient(timeout=PATIENCE, headers=BEARER) as client,
+    ):
+        stored = await provider.files.add("a.bin", bytes(size), "assistants", PROCESS_ACCESS)
+        read = 0
+        url = f"{server.url}/files/{stored.id}/content"
+        async with client.stream("GET", url) as answer:
+            async for piece in answer.aiter_raw():
+                read += len(piece)
+    assert (answer.headers["content-length"], read) == (str(size), size)

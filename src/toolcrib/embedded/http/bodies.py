@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
@@ -31,6 +33,7 @@ PRINCIPAL: Final = "toolcrib.provider.principal"
 """Where the server puts the authenticated principal of a request, in its ASGI scope."""
 
 _MAX_DIGITS: Final = 20
+_PIECE: Final = 262_144
 READ_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -175,13 +178,29 @@ async def read_upload(form: FormData) -> tuple[str, bytes]:
     return upload.filename or "file", await upload.read()
 
 
-def attachment(filename: str, data: bytes) -> Response:
-    """A download that no browser renders as a page."""
+def attachment(filename: str, size: int, content: bytes | Path) -> Response:
+    """A download that no browser renders as a page. It is sent in pieces as the client reads them,
+    so that a slow client keeps neither a whole file in memory nor too much unsent.
+    """
     headers: dict[str, Any] = {
         "content-disposition": f"attachment; filename*=UTF-8''{quote(filename, safe='')}",
+        "content-length": str(size),
         "x-content-type-options": "nosniff",
     }
-    return Response(data, media_type="application/octet-stream", headers=headers)
+    return StreamingResponse(
+        _pieces(content), media_type="application/octet-stream", headers=headers
+    )
+
+
+async def _pieces(content: bytes | Path) -> AsyncIterator[bytes]:
+    if isinstance(content, bytes):
+        for at in range(0, len(content), _PIECE):
+            yield content[at : at + _PIECE]
+        return
+    file = await asyncio.to_thread(content.open, "rb")
+    with file:
+        while piece := await asyncio.to_thread(file.read, _PIECE):
+            yield piece
 
 
 def too_large() -> ApiFault:

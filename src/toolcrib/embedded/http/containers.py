@@ -117,7 +117,7 @@ class ContainerRoutes:
     async def _content(self, request: Request) -> Response:
         container, file = await self._file(request)
         data = await self._provider.containers.files.read(container, file)
-        return attachment(file.filename, data)
+        return attachment(file.filename, len(data), data)
 
     async def _file(self, request: Request) -> tuple[Container, ContainerFile]:
         container = await self._container(request)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from toolcrib.embedded.provider import EmbeddedProvider
 
 _SHORTEST, _LONGEST = 3600, 2_592_000
+_UPLOADS_AT_ONCE: Final = 2
 
 
 class FileRoutes:
@@ -32,6 +34,7 @@ class FileRoutes:
 
     def __init__(self, provider: EmbeddedProvider) -> None:
         self._provider = provider
+        self._uploads = asyncio.Semaphore(_UPLOADS_AT_ONCE)
 
     @property
     def routes(self) -> list[BaseRoute]:
@@ -47,13 +50,17 @@ class FileRoutes:
 
     async def _create(self, request: Request) -> Response:
         async with read_form(request) as form:
-            name, data = await read_upload(form)
             purpose = form.get("purpose")
             if not isinstance(purpose, str):
                 raise invalid("Missing required parameter: 'purpose'.", "purpose")
             seconds = _seconds(form)
             access = access_of(request)
-            stored = await self._provider.files.add(name, data, purpose, access, seconds=seconds)
+            # The form is on disk until here; the whole file is in memory while it is stored.
+            async with self._uploads:
+                name, data = await read_upload(form)
+                stored = await self._provider.files.add(
+                    name, data, purpose, access, seconds=seconds
+                )
         return JSONResponse(stored.resource)
 
     async def _list(self, request: Request) -> Response:
@@ -71,7 +78,8 @@ class FileRoutes:
 
     async def _content(self, request: Request) -> Response:
         stored = await self._file(request)
-        return attachment(stored.filename, await self._provider.files.read(stored.id))
+        path = self._provider.files.path(stored)
+        return attachment(stored.filename, stored.bytes, path)
 
     async def _file(self, request: Request) -> StoredFile:
         return await self._provider.files.get(request.path_params["file_id"], access_of(request))
