@@ -73,10 +73,13 @@ def _in_order(data: Any) -> Any:
 
 
 def repeated_id(call_id: str, times: int) -> str:
-    """The id of the call that a model names `call_id` for the given time in its conversation."""
-    if times <= 1:
+    """The id of the call that a model names `call_id` for the given time in its conversation.
+
+    A model may happen to count its calls as sessions do; its ids are another's here, too.
+    """
+    if times <= 1 and not _GENERATED.fullmatch(call_id):
         return call_id
-    repeated = f"{call_id}#{times}"
+    repeated = f"{call_id}#{max(times, 1)}"
     if len(repeated) <= MAX_ID_CHARS:
         return repeated
     return f"call_{sha256(repeated.encode(errors='surrogatepass')).hexdigest()[:32]}"

@@ -284,6 +284,19 @@ async def test_the_same_call_in_two_steps_runs_twice() -> None:
         assert outputs == ["1", "2"]
 
 
+async def test_a_model_may_count_its_calls_as_sessions_do() -> None:
+    """An id of the form that sessions give is a model's good right: the call runs, and the provider
+    is answered under its own id.
+    """
+    session = Session()
+    with bench(response(call("add", {"a": 1, "b": 2}, "call_1_1")), ANSWER) as (adapter, provider):
+        await adapter.evaluate_async(ask(add), session=session)
+
+    [output] = provider.bodies[1]["input"]
+    assert (output["call_id"], output["output"]) == ("call_1_1", "3")
+    assert [entry.call_id for entry in session.transcript()] == ["call_1_1#1"]
+
+
 async def test_calls_before_the_wait_count() -> None:
     """A budget is for the whole prompt: what ended, what waited and what comes are added up."""
     session = Session()
