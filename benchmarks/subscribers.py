@@ -119,8 +119,11 @@ def _call(host: Host, sessions: list[str], seconds: int) -> Load:
 
 async def _missing(host: Host, subscribers: list[Subscriber]) -> int:
     """How many events have not come a while after the last call."""
-    told = await asyncio.to_thread(ask, f"{host.url}/v1/sessions", OWNER)
-    ends = {each["session_id"]: each["last_seq"] for each in told["sessions"]}
+    told = [
+        await asyncio.to_thread(ask, f"{host.url}/v1/sessions/{session_id}", OWNER)
+        for session_id in sorted({each.session_id for each in subscribers})
+    ]
+    ends = {each["session_id"]: each["last_seq"] for each in told}
     for _ in range(100):
         missing = sum(ends[each.session_id] - each.seen for each in subscribers)
         if missing == 0:

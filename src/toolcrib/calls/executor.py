@@ -112,7 +112,10 @@ class Executor:
                 return await self._resumption.resume_one(call_id, name, arguments, deadline)
             self._check_id(call_id)
             return await self._call_once(name, arguments, call_id, caller, deadline)
-        return await self._path.travel(self._new_call(name, arguments, call_id, caller, deadline))
+        call = self._new_call(name, arguments, call_id, caller, deadline)
+        if call_id is not None:
+            _keep_request(call)
+        return await self._path.travel(call)
 
     async def _call_once(
         self,
@@ -139,10 +142,7 @@ class Executor:
                 if outcome is not None:
                     return outcome
             call = self._new_call(name, raw, call_id, caller, deadline)
-            call.request = raw
-            if len(raw) > _MOST_KEPT:
-                # The ledger may keep the call for long.
-                digest_of_request(call)
+            _keep_request(call)
             return await self._path.travel(call)
         finally:
             claimed.discard(call_id)
@@ -370,3 +370,11 @@ class Executor:
                 new=new.ref if new else None,
             )
         )
+
+
+def _keep_request(call: Call) -> None:
+    """Have the record say what was asked for, so that the same request may come again."""
+    call.request = call.arguments
+    if len(call.arguments) > _MOST_KEPT:
+        # The ledger may keep the call for long.
+        digest_of_request(call)
