@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from typing import Any
+from unittest.mock import patch
 
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry, ToolContext
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.principal import OWNER
-from toolcrib.runtime.runtime import create_runtime
+from toolcrib.runtime.runtime import Runtime, create_runtime
+from toolcrib.serving import login
 from toolcrib.serving.tokens import Token, Tokens
 from toolcrib.testing import ScriptedOpenAI, says
 from toolcrib.transports.http.server import HttpServer
@@ -48,9 +50,15 @@ async def serve() -> None:
     async with create_runtime(config) as runtime:
         for name in ("0", "1"):
             await runtime.ask("session.create", {"session_id": name})
-        async with HttpServer(runtime, port=0, tokens=tokens) as server:
-            print(server.url, flush=True)
-            await asyncio.to_thread(sys.stdin.read)
+        # Wrong tokens by the hundred are part of the check; tests/serving has the delays.
+        with patch.object(login, "FREE_FAILURES", 1_000_000):
+            await _listen(runtime, tokens)
+
+
+async def _listen(runtime: Runtime, tokens: Tokens) -> None:
+    async with HttpServer(runtime, port=0, tokens=tokens) as server:
+        print(server.url, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
 
 
 if __name__ == "__main__":

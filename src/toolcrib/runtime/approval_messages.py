@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import ConfigDict, JsonValue
+from pydantic import ConfigDict, JsonValue, StrictBool
 
 from toolcrib.approval.decision import GrantScope
 from toolcrib.runtime.messages import Key, OperationParams
@@ -142,7 +142,7 @@ class GrantTerms(OperationParams):
     """Patterns by JSON pointer, as in a policy: `{"/path": {"glob": "src/**"}}`."""
     expires_in_seconds: Annotated[float, Gt(0), Lt(1e12)] | None = None
     uses: Annotated[int, Ge(1), Le(1_000_000_000)] | None = None
-    unlimited: bool = False
+    unlimited: StrictBool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, Le
-from pydantic import ConfigDict, Field, JsonValue, SkipValidation
+from pydantic import ConfigDict, Field, JsonValue, SkipValidation, StrictBool
 
 from toolcrib.errors import EvaluationReason
 from toolcrib.failures import Failure
@@ -89,7 +89,7 @@ class ClientTool(OperationParams):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
     description: Annotated[str, Field(pattern=r"\S")]
     parameters: dict[str, JsonValue]
-    requires_approval: bool = False
+    requires_approval: StrictBool = False
     timeout: Annotated[float, Gt(0)] | None = None
 
 
@@ -106,7 +106,7 @@ class CreateSession(OperationParams):
     expected_tools: list[str] = field(default_factory=list[str])
     capabilities: list[str] = field(default_factory=list[str])
     client_tools: list[ClientTool] = field(default_factory=list[ClientTool])
-    is_temporary: bool = False
+    is_temporary: StrictBool = False
     """Whether closing deletes the session, if nothing was called or prompted in it."""
     idempotency_key: Key | None = None
 
@@ -291,7 +291,7 @@ class SendPrompt(OperationParams):
 
     session_id: str
     text: str
-    waits: bool = True
+    waits: StrictBool = True
     """Whether to wait for the approvals that the prompt needs, or to return as `waiting`."""
     when_busy: WhenBusy | None = None
     idempotency_key: Key | None = None
@@ -302,7 +302,7 @@ class ResumePrompt(OperationParams):
     """Resume the prompt of a session that waits or was interrupted."""
 
     session_id: str
-    waits: bool = True
+    waits: StrictBool = True
     idempotency_key: Key | None = None
 
 

@@ -306,16 +306,16 @@ class TestPreview:
             terms = {"scope": "everyone", "arguments": {"/text": "hello"}}
             of_request = {"approval_id": waiting["approval_id"], "grant": terms}
             previews = {
-                who: (await at.ask(who, "POST", "/v1/grants/preview", of_request))[1]
+                who: (await at.ask(who, "POST", "/v1/grant-previews", of_request))[1]
                 for who in ("root", "alice", "carol")
             }
             _, of_tool = await at.ask(
-                "root", "POST", "/v1/grants/preview", {"tool": "careful", "grant": terms}
+                "root", "POST", "/v1/grant-previews", {"tool": "careful", "grant": terms}
             )
             wrong = {**of_request, "grant": {**terms, "arguments": {"/txet": "hello"}}}
-            _, unknown = await at.ask("root", "POST", "/v1/grants/preview", wrong)
-            hidden = await at.ask("bob", "POST", "/v1/grants/preview", of_request)
-            neither = await at.ask("root", "POST", "/v1/grants/preview", {"grant": terms})
+            _, unknown = await at.ask("root", "POST", "/v1/grant-previews", wrong)
+            hidden = await at.ask("bob", "POST", "/v1/grant-previews", of_request)
+            neither = await at.ask("root", "POST", "/v1/grant-previews", {"grant": terms})
             _, listed = await at.ask("root", "GET", "/v1/grants")
 
         counts = {who: (each["covered_count"], each["looked_at"]) for who, each in previews.items()}

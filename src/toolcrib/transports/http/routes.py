@@ -66,7 +66,7 @@ ROUTES: Final = (
     OperationRoute("approvals.get", "GET", "/v1/approvals/{approval_id}"),
     OperationRoute("approvals.decide", "POST", "/v1/approvals/{approval_id}/decide"),
     OperationRoute("grants.list", "GET", "/v1/grants"),
-    OperationRoute("grants.preview", "POST", "/v1/grants/preview"),
+    OperationRoute("grants.preview", "POST", "/v1/grant-previews"),
     OperationRoute("grants.get", "GET", "/v1/grants/{grant_id}"),
     OperationRoute("grants.revoke", "DELETE", "/v1/grants/{grant_id}"),
     OperationRoute("runtime.capabilities", "GET", "/v1/capabilities"),
