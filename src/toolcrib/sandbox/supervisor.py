@@ -31,6 +31,8 @@ NO_ROOT_NO_FIXUP = 0x0F
 """Secure bits, locked: being root gives no privileges, and changing the user takes none. Without
 the second, `access` would say that a folder which can be entered cannot.
 """
+STARTING = threading.Lock()
+"""Held while the command is started."""
 CAP_DAC_READ_SEARCH = 2
 """The one capability that a command may keep: to enter closed folders, within its sandbox."""
 
@@ -63,12 +65,15 @@ def _sandlocked(sandlock: Any, facts: dict[str, Any]) -> int:
     # Sandlock passes on its own environment, to which Python may have added variables.
     os.environ.clear()
     box = sandlock.Sandbox(**facts["options"], env=facts["env"])
-    result = box.popen(facts["argv"]).wait()
+    with STARTING:
+        process = box.popen(facts["argv"])
+    result = process.wait()
     return result.exit_code if result.exit_code >= 0 else 128 + (result.signal or signal.SIGKILL)
 
 
 def _limited(facts: dict[str, Any]) -> int:
-    process = subprocess.Popen(facts["argv"], env=facts["env"], cwd=facts["options"]["cwd"])
+    with STARTING:
+        process = subprocess.Popen(facts["argv"], env=facts["env"], cwd=facts["options"]["cwd"])
     code = process.wait()
     return code if code >= 0 else 128 - code
 
@@ -112,6 +117,9 @@ def _install_filter(program: bytes) -> None:
 
 def _kill_with_parent(lifeline: int) -> None:
     os.read(lifeline, 1)
+    # Held until the end: what is being started is among the children then, and nothing starts any
+    # more. A command that began in between would outlive us.
+    STARTING.acquire()
     _kill_all()
     os._exit(128 + signal.SIGKILL)
 
