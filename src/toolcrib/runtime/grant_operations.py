@@ -70,10 +70,10 @@ async def find_grant(store: Store, grant_id: str) -> GrantFacts:
 
 async def revoke(store: Store, sessions: LiveSessions, grant: GrantFacts, *, by: str) -> bool:
     """Revoke a grant; False when it was not standing. The revocation is recorded in the ledger of
-    the grant's own session, or else of a session of whose calls it covers, and takes effect even
-    when there is none.
+    the grant's own session, or else of a session of whose calls it covers, or of who revokes it. It
+    takes effect even when there is none.
     """
-    for session_id in await ask_store(store, _ledgers_for, store, sessions, grant):
+    for session_id in await ask_store(store, _ledgers_for, store, sessions, grant, by):
         with suppress(Refused):
             async with sessions.writing(session_id) as session:
                 return await session.approvals.revoke(grant.grant_id, by=by)
@@ -82,12 +82,13 @@ async def revoke(store: Store, sessions: LiveSessions, grant: GrantFacts, *, by:
     )
 
 
-def _ledgers_for(store: Store, sessions: LiveSessions, grant: GrantFacts) -> list[str]:
+def _ledgers_for(store: Store, sessions: LiveSessions, grant: GrantFacts, by: str) -> list[str]:
     """The sessions in whose ledgers a revocation may be recorded: others than those whose calls the
-    grant covers are not to learn of it.
+    grant covers, and who revokes it, are not to learn of it.
     """
     if grant.session_id is not None:
-        return [grant.session_id]
+        own = [each.session for each in sessions if each.session.owner == by]
+        return [grant.session_id, *(session.session_id for session in own)]
     owner = grant.principal
     live = [each.session for each in sessions if owner is None or each.session.owner == owner]
     closed = store.sessions(owner=owner, limit=1).items if owner is not None else ()
