@@ -45,17 +45,27 @@ def test_nobody_approves_their_own_call(decision: Decision, authority: Authority
 
 def test_everybody_denies_their_own_call() -> None:
     """To take something back needs nobody else."""
-    check_decider(request(caller=Caller("ann")), Deny(), ANN, NOBODYS)
+    own = request(caller=Caller("ann"))
+
+    check_decider(own, Deny(), ANN, NOBODYS)
+    with pytest.raises(DecisionForbidden):
+        check_decider(own, Approve(), ANN, NOBODYS)
 
 
 def test_who_may_approve_their_own_calls_does() -> None:
     """The owner of the runtime, and everybody where the configuration says so."""
-    check_decider(request(caller=Caller("ann")), Approve(), ANN, OWNER)
+    own = request(caller=Caller("ann"))
+
+    check_decider(own, Approve(), ANN, OWNER)
+    with pytest.raises(DecisionForbidden):
+        check_decider(own, Approve(), ANN, NOBODYS)
 
 
 def test_a_call_of_the_program_itself_is_nobodys_own() -> None:
     """Where nobody is named as the asker, everybody else is somebody else."""
     check_decider(request(), Approve(), ANN, NOBODYS)
+    with pytest.raises(DecisionForbidden):
+        check_decider(request(caller=Caller("ann")), Approve(), ANN, NOBODYS)
 
 
 @pytest.mark.parametrize("decision", [Approve(), Deny()])
