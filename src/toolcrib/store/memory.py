@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -83,7 +84,7 @@ class _Numbered(Generic[T]):
         return StorePage(tuple(item for _, item in page), end)
 
 
-class MemoryInbox:
+class MemoryInbox(ABC):
     """The approvals, grants and keys of the memory store; it owns the lock of the whole store."""
 
     def __init__(self) -> None:
@@ -184,8 +185,9 @@ class MemoryInbox:
             self._grants.put(grant_id, grant.revoke(now, by))
             return True
 
+    @abstractmethod
     def _owner_of(self, session_id: str) -> str | None:
-        raise NotImplementedError
+        """The owner of a session; None when it has none."""
 
     def claim_key(self, claim: KeyClaim) -> KeyClaim | None:
         """Keep a claim, or return the one that is there."""
