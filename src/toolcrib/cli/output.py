@@ -120,8 +120,7 @@ def missing_packages(extra: str) -> list[str]:
 
 def require_extra(extra: str, command: str) -> None:
     """End the command with status 1 and the command to install, unless the extra is installed."""
+    from toolcrib.extras import install_command
+
     if missing := missing_packages(extra):
-        fail(
-            f"{command} needs {', '.join(missing)}; install it with: "
-            f"pip install 'toolcrib[{extra}]'"
-        )
+        fail(f"{command} needs {', '.join(missing)}; install it with: {install_command(extra)}")
