@@ -35,8 +35,8 @@ def test_from_a_registry_it_is_the_plain_command(dist_info: Path) -> None:
     ("origin", "command"),
     [
         (
-            {"url": "file:///home/me/tool%20crib", "dir_info": {"editable": True}},
-            "pip install -e '/home/me/tool crib[mcp]'",
+            {"url": "file:///srv/tool%20crib", "dir_info": {"editable": True}},
+            "pip install -e '/srv/tool crib[mcp]'",
         ),
         (
             {"url": "file:///src/toolcrib", "dir_info": {}},

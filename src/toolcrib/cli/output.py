@@ -81,7 +81,10 @@ def show_note(text: str, style: str | None = None) -> None:
 
 
 def fail(text: str, status: Exit = Exit.FAILED) -> NoReturn:
-    """Print an error and exit."""
+    """Print an error and exit. With --debug, the exception that led to it is shown first."""
+    from toolcrib.cli.debug import show_traceback
+
+    show_traceback()
     show_note(text, "red")
     raise typer.Exit(status)
 
