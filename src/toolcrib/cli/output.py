@@ -14,7 +14,7 @@ from typing import Final, NoReturn, TextIO
 
 import typer
 
-from toolcrib.approval.panel import showable
+from toolcrib.terminal_text import paint, showable, terminal_width, wrap_lines
 
 
 class Exit(IntEnum):
@@ -87,12 +87,11 @@ def fail(text: str, status: Exit = Exit.FAILED) -> NoReturn:
 
 
 def _print(text: str, style: str | None, *, is_error: bool) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    # Text, not markup: file names and rules may contain brackets.
-    console = Console(stderr=is_error, highlight=False, soft_wrap=True)
-    console.print(Text(showable(text), style=style or ""))
+    # The stream of now: tests and `redirected_stdout` put others in its place.
+    stream = sys.stderr if is_error else sys.stdout
+    line = showable(text)
+    pieces = [*wrap_lines(line, terminal_width(stream))] if stream.isatty() else [line]
+    typer.echo("\n".join(paint(piece, style, stream) for piece in pieces), file=stream)
 
 
 EXTRAS: Final = {
