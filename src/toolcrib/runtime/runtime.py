@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.tool_table import check_rules
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
-from toolcrib.host_tools.registry import HostToolRegistry
+from toolcrib.host_tools.registry import host_tool_registry
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.idempotency import IdempotencyKeys
 from toolcrib.runtime.live_session import STOP_SECONDS, wait_at_most
@@ -39,7 +39,8 @@ class Runtime(TypedOperations):
 
     def __init__(self, config: RuntimeConfig) -> None:
         self.config = config
-        self.registry = config.host_tool_registry or HostToolRegistry()
+        registry = config.host_tool_registry
+        self.registry = host_tool_registry if registry is None else registry
         self.store = config.store or MemoryStore()
         self.quotas = Quotas(config.principal_limits, time.monotonic)
         """What each principal has taken of the runtime."""
