@@ -7,12 +7,12 @@ from importlib import import_module
 from typing import Annotated, Any, ClassVar, Final, NoReturn, cast
 
 import typer
-from typer.core import TyperGroup
 
 from toolcrib._version import __version__
+from toolcrib.cli.help import HelpCommand, HelpGroup, group_of
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(HelpGroup):
     """A group whose commands are `MODULE:NAME`, of a function or of a `typer.Typer`."""
 
     places: ClassVar[Mapping[str, str]] = {}
@@ -31,19 +31,19 @@ class LazyGroup(TyperGroup):
         place = self.places.get(cmd_name)
         if place is None:
             return None
-        command = typer.main.get_command(_typer(place))
+        command = _command(place)
         command.name = cmd_name
         return command
 
 
-def _typer(place: str) -> typer.Typer:
+def _command(place: str) -> Any:
     module, _, name = place.partition(":")
     command = getattr(import_module(module), name)
     if isinstance(command, typer.Typer):
-        return command
+        return group_of(command)
     alone = typer.Typer(add_completion=False)
-    alone.command()(command)
-    return alone
+    alone.command(cls=HelpCommand)(command)
+    return typer.main.get_command(alone)
 
 
 COMMANDS: Final = {
@@ -98,6 +98,7 @@ app = typer.Typer(
     help="Look after the tools of LLM agents: who may run what, and what ran.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 
