@@ -31,11 +31,12 @@ WhenBusy = Literal["reject", "enqueue", "interrupt"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeConfig:
-    """The parts and limits of a runtime. Every field is optional: without them the runtime has an
-    empty registry of its own, a store in memory and no model.
+    """The parts and limits of a runtime. Every field is optional: without them the runtime serves
+    the default registry, with a store in memory and no model.
     """
 
     host_tool_registry: HostToolRegistry | None = None
+    """None is `toolcrib.host_tools.host_tool_registry`, the default one."""
     mcp_servers: Sequence[McpServerConfig] = ()
     """MCP servers whose tools every session gets."""
     store: Store | None = None
