@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.calls.tool_table import check_rules
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
 from toolcrib.host_tools.registry import host_tool_registry
+from toolcrib.runtime.chat import ChatOperations
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.idempotency import IdempotencyKeys
 from toolcrib.runtime.live_session import STOP_SECONDS, wait_at_most
@@ -20,7 +21,6 @@ from toolcrib.runtime.quotas import Quotas
 from toolcrib.runtime.service import Service
 from toolcrib.runtime.session_events import ReaderSource, SessionEvents
 from toolcrib.runtime.sessions import LiveSessions
-from toolcrib.runtime.typed_operations import TypedOperations
 from toolcrib.store.memory import MemoryStore
 from toolcrib.tools.prepared_tool import prepare
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Runtime(TypedOperations):
+class Runtime(ChatOperations):
     """Serves the tools of one registry to many sessions. Use it as an async context manager, or
     `start` and `close` it. A process may have several.
 
@@ -194,7 +194,7 @@ class Runtime(TypedOperations):
                 self._is_idle.set()
 
 
-class PrincipalOperations(TypedOperations):
+class PrincipalOperations(ChatOperations):
     """The operations of a runtime in this process, as one principal."""
 
     def __init__(self, runtime: Runtime, who: Principal) -> None:
