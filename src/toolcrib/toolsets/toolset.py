@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from toolcrib.approval.tool_names import check_approval_list
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.validate import RawArguments
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import BindTo
+    from toolcrib.tools.tool import Tool
     from toolcrib.toolsets.agent_bridge.calls import AgentCalls
     from toolcrib.toolsets.agent_bridge.tools import AgentTools
 
@@ -76,13 +78,12 @@ class Toolset(BaseToolset):
         self.max_retries = max_retries
         self._id = id
         self._skip_unavailable = skip_unavailable
-        self._instances = _instantiate(tools)
-        self._tools = {name: tool for name, tool in self._instances.items() if self._is_shown(tool)}
+        self._tools = _instantiate(tools)
         hooks = self._hooks(hook_timeout)
-        hooks.check(self._instances)
+        hooks.check(self._tools)
         self._hookable_tools: dict[str, HookableToolsetTool] = {}
         self._options: dict[str, Any] = {
-            "hooks": hooks.only(self._tools),
+            "hooks": hooks,
             "policy": policy,
             "approver": approver,
             "limits": Limits(timeout=timeout),
@@ -90,10 +91,10 @@ class Toolset(BaseToolset):
         }
         self._executor = RunExecutor(
             ctx.session,
-            [tool.to_tool(self._handler(tool)) for tool in self._tools.values()],
+            [self._declared(tool) for tool in self._tools.values()],
             **self._options,
         )
-        check_approval_list(ctx.need_user_approve_tools, self._instances)
+        check_approval_list(ctx.need_user_approve_tools, self._tools)
         for name, prepared in self._executor.tools.items():
             self._hookable_tools[name] = HookableToolsetTool(
                 self._tools[name], prepared.tool.timeout or timeout, prepared.declaration
@@ -194,6 +195,10 @@ class Toolset(BaseToolset):
             timeout=timeout,
         )
 
+    def _declared(self, tool: BaseTool) -> Tool[Any, Any]:
+        declared = tool.to_tool(self._handler(tool))
+        return declared if self._skip_unavailable else replace(declared, available_when=None)
+
     def _handler(self, tool: BaseTool) -> AsyncHandler:
         if type(self)._call_tool_func is Toolset._call_tool_func:
             return wrap_handler(tool.call, tool.call)
@@ -232,7 +237,7 @@ class Toolset(BaseToolset):
     def _executor_in(self, context: AgentContext) -> RunExecutor:
         if context.session is self.ctx.session:
             return self._executor
-        check_approval_list(context.need_user_approve_tools, self._instances)
+        check_approval_list(context.need_user_approve_tools, self._tools)
         return RunExecutor(
             context.session,
             self._executor.tools.values(),
