@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, overload
 
+from toolcrib.approval.globs import name_matches
 from toolcrib.approval.tool_names import check_approval_list
 from toolcrib.calls.hooks import GlobalHooks, Hooks, PostHook, PreHook
 from toolcrib.calls.outcome import Limits
 from toolcrib.context import AgentContext
-from toolcrib.errors import DuplicateTool, InvalidTool
+from toolcrib.errors import DuplicateTool, InvalidTool, UsageError
 from toolcrib.tools.context import ToolContext
 from toolcrib.tools.decorator import FunctionTool
 from toolcrib.toolsets.base_tool import AsyncHandler, BaseTool, GovernedFunction
@@ -172,6 +173,32 @@ class Toolset(BaseToolset):
             call.call_id for call in self.ctx.session.open_calls() if call.tool.name in self._tools
         ]
         return await self._executor.resume(call_ids)
+
+    def served_tools(self) -> list[Tool[Any, Any]]:
+        """The tools as a runtime serves them: with the timeout of the toolset, and those that its
+        context asks about need approval. Raises `UsageError` for a toolset with a policy or an
+        approver of its own: those of a runtime decide.
+        """
+        for option in ("policy", "approver"):
+            if self._options[option] is not None:
+                raise UsageError(
+                    f"a toolset of a runtime has no {option} of its own, because the runtime "
+                    f"decides for all tools alike; give RuntimeConfig the {option}"
+                )
+        return [self._served(prepared.tool) for prepared in self._executor.tools.values()]
+
+    def _served(self, tool: Tool[Any, Any]) -> Tool[Any, Any]:
+        is_listed = any(name_matches(glob, tool.name) for glob in self.ctx.need_user_approve_tools)
+        return replace(
+            tool,
+            timeout=self._hookable_tools[tool.name].timeout,
+            requires_approval=tool.requires_approval or is_listed,
+        )
+
+    @property
+    def served_hooks(self) -> Hooks:
+        """The hooks around these tools."""
+        return self._options["hooks"]
 
     def cancel(self, call_id: str) -> bool:
         """Stop one running call without stopping the agent run; False when it is not running."""
