@@ -140,9 +140,7 @@ AdapterName = Annotated[
 ]
 Instructions = Annotated[
     str,
-    typer.Option(
-        "--instructions", metavar="TEXT", help="Instructions for the model before each prompt."
-    ),
+    typer.Option("--instructions", metavar="TEXT", help="System instructions for the model."),
 ]
 ApproveOwnCalls = Annotated[
     bool,
@@ -382,24 +380,24 @@ def run_hosted(
 async def hosted_runtime(options: RuntimeOptions) -> AsyncGenerator[Runtime]:
     """The runtime of the options, not started. Its store is closed after the block."""
     from toolcrib.host_tools.loader import load_host_tools
-    from toolcrib.host_tools.registry import HostToolRegistry
+    from toolcrib.host_tools.registry import host_tool_registry as registry
 
-    registry = HostToolRegistry()
-    loaded = await load_host_tools(
-        registry,
-        files=options.host_tools or (),
-        modules=options.host_tools_module or (),
-        plugins=options.plugins,
-    )
-    _report(loaded)
-    runtime = _runtime(options, registry, loaded.mcp_servers)
-    try:
-        async with reload_task(runtime, loaded.files if options.reload else ()):
-            yield runtime
-    finally:
-        if runtime.config.adapter is not None:
-            await runtime.config.adapter.aclose()
-        runtime.store.close()
+    with registry.borrowed():
+        loaded = await load_host_tools(
+            registry,
+            files=options.host_tools or (),
+            modules=options.host_tools_module or (),
+            plugins=options.plugins,
+        )
+        _report(loaded)
+        runtime = _runtime(options, registry, loaded.mcp_servers)
+        try:
+            async with reload_task(runtime, loaded.files if options.reload else ()):
+                yield runtime
+        finally:
+            if runtime.config.adapter is not None:
+                await runtime.config.adapter.aclose()
+            runtime.store.close()
 
 
 def _report(loaded: LoadedHostTools) -> None:

@@ -21,6 +21,8 @@ from toolcrib.errors import LedgerBroken
 from toolcrib.ledger.events import Event, ToolInvoked
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pydantic import TypeAdapter
 
 DEEPEST = 200
@@ -125,6 +127,16 @@ def decode_event(
     return adapter.validate_python({**facts, "session_id": session_id, "at": at})
 
 
+def event_of(kind: str, facts: Mapping[str, Any], session_id: str, at: float) -> Event | None:
+    """The event that a client was sent, recorded or passing; None for a kind that is unknown here.
+    Raises `ValidationError` when the facts are not those of the kind.
+    """
+    adapter = _adapters().get(kind) or _passing_adapters().get(kind)
+    if adapter is None:
+        return None
+    return adapter.validate_python({**facts, "session_id": session_id, "at": at})
+
+
 def rendered(value: Any) -> str:
     """A plain JSON value as the model sees it: text as it is, anything else as JSON."""
     return value if isinstance(value, str) else to_json(value, inf_nan_mode="strings").decode()
@@ -212,3 +224,12 @@ def _adapters() -> dict[str, TypeAdapter[Any]]:
     from toolcrib.ledger.event_kinds import ALL_EVENTS
 
     return {event_type.kind: TypeAdapter(event_type) for event_type in ALL_EVENTS}
+
+
+@cache
+def _passing_adapters() -> dict[str, TypeAdapter[Any]]:
+    from pydantic import TypeAdapter
+
+    from toolcrib.ledger.event_kinds import PASSING
+
+    return {event_type.kind: TypeAdapter(event_type) for event_type in PASSING}

@@ -31,17 +31,18 @@ WhenBusy = Literal["reject", "enqueue", "interrupt"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeConfig:
-    """The parts and limits of a runtime. Every field is optional: without them the runtime has an
-    empty registry of its own, a store in memory and no model.
+    """The parts and limits of a runtime. Every field is optional: without them the runtime serves
+    the default registry, with a store in memory and no model.
     """
 
     host_tool_registry: HostToolRegistry | None = None
+    """None is `toolcrib.host_tools.host_tool_registry`, the default one."""
     mcp_servers: Sequence[McpServerConfig] = ()
     """MCP servers whose tools every session gets."""
     store: Store | None = None
     adapter: PromptAdapter | None = None
     instructions: str = ""
-    """Text that precedes every prompt."""
+    """What the model is told with every prompt, as system instructions apart from users' text."""
     policy: Policy | None = None
     approver: Approver | None = None
     approve_own_calls: bool = False
