@@ -162,10 +162,13 @@ class ToolTable:
         return prepared
 
     def _not_found(self, name: str) -> str:
+        from toolcrib.approval.tool_names import did_you_mean
+
         if not self._pinned:
             return f"There is no tool named {name!r}; this session has no tools."
-        names = ", ".join(declaration.name for declaration in self.declarations())
-        return f"There is no tool named {name!r}. The tools are: {names}."
+        names = [declaration.name for declaration in self.declarations()]
+        hint = did_you_mean(name, names) or "."
+        return f"There is no tool named {name!r}{hint} The tools are: {', '.join(names)}."
 
 
 def _is_same(first: object, second: object) -> bool:

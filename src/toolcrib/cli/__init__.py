@@ -15,7 +15,7 @@ __all__ = ["Exit", "main"]
 
 _MISSING = """\
 The toolcrib command needs {name}, which is not installed.
-Install what it needs with: pip install 'toolcrib[cli]'"""
+Install what it needs with: {command}"""
 
 
 def main() -> None:
@@ -30,7 +30,9 @@ def main() -> None:
         import_module("rich")
         import_module("typer")
     except ModuleNotFoundError as error:
-        print(_MISSING.format(name=error.name), file=sys.stderr)
+        from toolcrib.extras import install_command
+
+        print(_MISSING.format(name=error.name, command=install_command("cli")), file=sys.stderr)
         raise SystemExit(1) from None
 
     from toolcrib.cli.app import app

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, Final, cast
+from typing import Annotated, Any, ClassVar, Final, NoReturn, cast
 
 import typer
-from typer.core import TyperGroup
 
 from toolcrib._version import __version__
+from toolcrib.cli.help import HelpCommand, HelpGroup, group_of
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(HelpGroup):
     """A group whose commands are `MODULE:NAME`, of a function or of a `typer.Typer`."""
 
     places: ClassVar[Mapping[str, str]] = {}
@@ -31,19 +31,19 @@ class LazyGroup(TyperGroup):
         place = self.places.get(cmd_name)
         if place is None:
             return None
-        command = typer.main.get_command(_typer(place))
+        command = _command(place)
         command.name = cmd_name
         return command
 
 
-def _typer(place: str) -> typer.Typer:
+def _command(place: str) -> Any:
     module, _, name = place.partition(":")
     command = getattr(import_module(module), name)
     if isinstance(command, typer.Typer):
-        return command
+        return group_of(command)
     alone = typer.Typer(add_completion=False)
-    alone.command()(command)
-    return alone
+    alone.command(cls=HelpCommand)(command)
+    return typer.main.get_command(alone)
 
 
 COMMANDS: Final = {
@@ -71,6 +71,26 @@ COMMANDS: Final = {
 class _Commands(LazyGroup):
     places = COMMANDS
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. A fault of the program is one sentence; its traceback is for --debug."""
+        try:
+            return super().invoke(ctx)
+        except (OSError, EOFError):
+            # Typer ends the command: a pipe that was closed, an input that ended.
+            raise
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] in ("click", "typer"):
+                raise
+            _end_with(error)
+
+
+def _end_with(error: Exception) -> NoReturn:
+    from toolcrib.cli.debug import HINT, is_debug
+    from toolcrib.cli.output import fail
+
+    hint = "" if is_debug() else f"; {HINT}"
+    fail(f"unexpected {type(error).__name__}: {error}{hint}")
+
 
 app = typer.Typer(
     name="toolcrib",
@@ -78,6 +98,7 @@ app = typer.Typer(
     help="Look after the tools of LLM agents: who may run what, and what ran.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 
@@ -89,11 +110,24 @@ def _show_version(is_asked: bool) -> None:
 
 @app.callback()
 def toolcrib(
+    ctx: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
             "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
         ),
     ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option(
+            "--debug",
+            envvar="TOOLCRIB_DEBUG",
+            help="Show tracebacks, also those of tools that run in this process.",
+        ),
+    ] = False,
 ) -> None:
     """Look after the tools of LLM agents: who may run what, and what ran."""
+    if debug:
+        from toolcrib.cli.debug import debug_output
+
+        ctx.with_resource(debug_output())

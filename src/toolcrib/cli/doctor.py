@@ -19,6 +19,7 @@ from toolcrib.cli.output import EXTRAS, Exit, missing_packages, redirected_stdou
 from toolcrib.cli.runtime_options import HostToolFiles, HostToolModules, PolicyFile
 from toolcrib.cli.store_options import Json
 from toolcrib.errors import StoreError, UsageError
+from toolcrib.extras import install_command
 
 Level = Literal["ok", "absent", "warning", "failure"]
 """`absent`: optional, and not there."""
@@ -59,7 +60,7 @@ def check_extras() -> Iterator[CheckResult]:
     """The extras that are installed."""
     for extra in EXTRAS:
         if missing := missing_packages(extra):
-            text = f"no {', '.join(missing)}; pip install 'toolcrib[{extra}]'"
+            text = f"no {', '.join(missing)}; {install_command(extra)}"
             yield CheckResult(f"extra {extra}", "absent", text)
         else:
             yield CheckResult(f"extra {extra}", "ok", "installed")

@@ -18,6 +18,7 @@ from toolcrib.approval.policy_lint import (
     unknown_tools,
 )
 from toolcrib.approval.rule import Effect, Subject
+from toolcrib.approval.tool_names import did_you_mean
 from toolcrib.cli.arguments import read_arguments
 from toolcrib.cli.output import fail, show, show_json, show_note
 from toolcrib.cli.runtime_options import TOOL_OPTIONS, RuntimeOptions, takes_runtime_options
@@ -130,7 +131,10 @@ def explain(
         provider=provider,
         caller=Caller(principal, groups=frozenset(group or ())),
     )
-    explanation = _load(file).explain(subject)
+    policy = _load(file)
+    if hint := _misspelt(tool, policy):
+        show_note(f"no rule names {tool!r}{hint}", "yellow")
+    explanation = policy.explain(subject)
     if json:
         show_json(explanation)
         return
@@ -138,6 +142,11 @@ def explain(
     show(first, _COLOURS[explanation.verdict.effect])
     for line in rest:
         show(line)
+
+
+def _misspelt(tool: str, policy: Policy) -> str:
+    names = {rule.tool for rule in policy.rules if rule.names_one_tool}
+    return "" if tool in names else did_you_mean(tool, names)
 
 
 def _load(file: Path) -> Policy:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.errors import DuplicateTool, UsageError
 from toolcrib.tools.prepared_tool import PreparedTool, as_tool, prepare
@@ -62,13 +62,12 @@ def _hosted(tools: Sequence[Any], taken: Mapping[str, object]) -> dict[str, Prep
     hosted: dict[str, PreparedTool] = {}
     for declared in tools:
         tool = as_tool(declared)
-        is_of_provider = isinstance(tool, NativeTool | ProviderTool)
-        if not is_of_provider:
+        if not isinstance(tool, NativeTool | ProviderTool):
             raise UsageError(
                 f"hosted_tools: {tool.name!r} is no tool of a provider; register it in the host "
                 "tool registry"
             )
         if tool.name in hosted or tool.name in taken:
             raise DuplicateTool(f"the runtime has two tools named {tool.name!r}")
-        hosted[tool.name] = prepare(tool)
+        hosted[tool.name] = prepare(cast("Any", tool))
     return hosted
