@@ -5,12 +5,13 @@ A command that needs an extra ends here, with the way to install it, when the ex
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from enum import IntEnum
 from importlib.util import find_spec
-from typing import Final, NoReturn, TextIO
+from typing import Any, Final, NoReturn, TextIO
 
 import typer
 
@@ -87,12 +88,23 @@ def fail(text: str, status: Exit = Exit.FAILED) -> NoReturn:
 
 
 def _print(text: str, style: str | None, *, is_error: bool) -> None:
-    from rich.console import Console
-    from rich.text import Text
+    line = showable(text) if style is None else typer.style(showable(text), **_STYLES[style])
+    typer.echo(line, err=is_error, color=wants_colour())
 
-    # Text, not markup: file names and rules may contain brackets.
-    console = Console(stderr=is_error, highlight=False, soft_wrap=True)
-    console.print(Text(showable(text), style=style or ""))
+
+_STYLES: Final[Mapping[str, dict[str, Any]]] = {
+    "dim": {"dim": True},
+    "green": {"fg": "green"},
+    "red": {"fg": "red"},
+    "yellow": {"fg": "yellow"},
+}
+
+
+def wants_colour() -> bool | None:
+    """What the environment says of colour; None leaves it to whether the output is a terminal."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return True if os.environ.get("FORCE_COLOR") else None
 
 
 EXTRAS: Final = {
