@@ -9,11 +9,12 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, assert_never
 
+from toolcrib.terminal_text import showable
+
 if TYPE_CHECKING:
     from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.tools.identity import Place
 
-_UNSHOWABLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _BORDER = "| "
 _NARROWEST = 20
 
@@ -26,14 +27,6 @@ def draw_panel(request: ApprovalRequest, width: int) -> str:
     rule = "+" + "-" * room
     body = (piece for line in _lines(request) for piece in _pieces(line, room))
     return "\n".join([rule, *(f"{_BORDER}{piece}".rstrip() for piece in body), rule])
-
-
-def showable(text: str) -> str:
-    """Return `text` with every character escaped that a terminal would obey, hide or reorder."""
-    return "".join(
-        _escaped(character) if unicodedata.category(character) in _UNSHOWABLE else character
-        for character in text
-    )
 
 
 def shown_json(value: object) -> str:
@@ -104,9 +97,3 @@ def _pieces(line: str, room: int) -> Iterator[str]:
             piece, used = "", 0
         piece, used = piece + character, used + columns
     yield piece
-
-
-def _escaped(character: str) -> str:
-    # As JSON writes it, so that JSON made safe to print is still the same JSON.
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -148,10 +148,12 @@ class ToolTable:
         return prepared
 
     def _not_found(self, name: str) -> str:
+        from toolcrib.approval.tool_names import did_you_mean
+
         if not self._pinned:
             return f"There is no tool named {name!r}; this session has no tools."
-        names = ", ".join(self._pinned)
-        return f"There is no tool named {name!r}. The tools are: {names}."
+        hint = did_you_mean(name, self._pinned) or "."
+        return f"There is no tool named {name!r}{hint} The tools are: {', '.join(self._pinned)}."
 
 
 def _is_same(first: object, second: object) -> bool:

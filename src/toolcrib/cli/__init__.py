@@ -15,7 +15,7 @@ __all__ = ["Exit", "main"]
 
 _MISSING = """\
 The toolcrib command needs {name}, which is not installed.
-Install what it needs with: pip install 'toolcrib[cli]'"""
+Install what it needs with: {command}"""
 
 
 def main() -> None:
@@ -29,7 +29,9 @@ def main() -> None:
     for name in ("rich", "typer"):
         # Found, not imported: most commands print without rich.
         if find_spec(name) is None:
-            print(_MISSING.format(name=name), file=sys.stderr)
+            from toolcrib.extras import install_command
+
+            print(_MISSING.format(name=name, command=install_command("cli")), file=sys.stderr)
             raise SystemExit(1)
 
     from toolcrib.cli.app import app

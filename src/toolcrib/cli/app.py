@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, Final, cast
+from typing import Annotated, Any, ClassVar, Final, NoReturn, cast
 
 import typer
-from typer.core import TyperGroup
 
 from toolcrib._version import __version__
+from toolcrib.cli.help import HelpCommand, HelpGroup, group_of
 
 
-LINE: Final = 200
-"""More characters than the summary of any command has."""
-
-
-class LazyGroup(TyperGroup):
+class LazyGroup(HelpGroup):
     """A group whose commands are `MODULE:NAME`, of a function or of a `typer.Typer`."""
 
     places: ClassVar[Mapping[str, str]] = {}
@@ -41,25 +37,18 @@ class LazyGroup(TyperGroup):
         command.name = cmd_name
         return command
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands. Only a command without a summary is imported for it."""
-        rows = [(name, self._summary(ctx, name)) for name in self.places]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
-
-    def _summary(self, ctx: Any, name: str) -> str:
-        return self.summaries.get(name) or self.get_command(ctx, name).get_short_help_str(LINE)
+    def summary(self, ctx: Any, name: str) -> str | None:
+        """From the table, so that the list of all commands imports none of them."""
+        return self.summaries.get(name) or super().summary(ctx, name)
 
 
 def _command(place: str) -> Any:
     module, _, name = place.partition(":")
-    target = getattr(import_module(module), name)
-    if isinstance(target, typer.Typer):
-        # Plain help: rich takes longer to import than most commands run.
-        target.rich_markup_mode = None
-        return typer.main.get_group(target)
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command()(target)
+    command = getattr(import_module(module), name)
+    if isinstance(command, typer.Typer):
+        return group_of(command)
+    alone = typer.Typer(add_completion=False)
+    alone.command(cls=HelpCommand)(command)
     return typer.main.get_command(alone)
 
 
@@ -110,6 +99,26 @@ class _Commands(LazyGroup):
     places = COMMANDS
     summaries = SUMMARIES
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. A fault of the program is one sentence; its traceback is for --debug."""
+        try:
+            return super().invoke(ctx)
+        except (OSError, EOFError):
+            # Typer ends the command: a pipe that was closed, an input that ended.
+            raise
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] in ("click", "typer"):
+                raise
+            _end_with(error)
+
+
+def _end_with(error: Exception) -> NoReturn:
+    from toolcrib.cli.debug import HINT, is_debug
+    from toolcrib.cli.output import fail
+
+    hint = "" if is_debug() else f"; {HINT}"
+    fail(f"unexpected {type(error).__name__}: {error}{hint}")
+
 
 app = typer.Typer(
     name="toolcrib",
@@ -129,11 +138,24 @@ def _show_version(is_asked: bool) -> None:
 
 @app.callback()
 def toolcrib(
+    ctx: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
             "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
         ),
     ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option(
+            "--debug",
+            envvar="TOOLCRIB_DEBUG",
+            help="Show tracebacks, also those of tools that run in this process.",
+        ),
+    ] = False,
 ) -> None:
     """Look after the tools of LLM agents: who may run what, and what ran."""
+    if debug:
+        from toolcrib.cli.debug import debug_output
+
+        ctx.with_resource(debug_output())

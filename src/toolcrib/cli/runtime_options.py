@@ -368,7 +368,6 @@ def run_hosted(
 
     A command whose stdout is a protocol claims its pipes first: modules of the host may print.
     """
-
     import asyncio
 
     async def served() -> T:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
+from toolcrib.approval.tool_names import did_you_mean
 from toolcrib.errors import Refused, UsageError
 from toolcrib.ledger.encoding import encode_value
 from toolcrib.runtime.messages import CallResult, ToolFacts, Tools
@@ -64,8 +65,9 @@ def tool_of(live: LiveSession, name: str) -> ToolFacts:
     tool = live.executor.tools.get(name)
     if tool is None:
         reason = live.unavailable.get(name)
-        suffix = f": {reason}" if reason else ""
-        raise Refused("not_found", f"the session has no tool {name[:128]!r}{suffix}")
+        # Only among the tools that the caller may list.
+        hint = f": {reason}" if reason else did_you_mean(name, live.executor.tools)
+        raise Refused("not_found", f"the session has no tool {name[:128]!r}{hint}")
     return tool_facts(live, tool)
 
 
