@@ -10,6 +10,7 @@ from toolcrib.approval.tool_names import did_you_mean
 from toolcrib.errors import Refused, UsageError
 from toolcrib.ledger.encoding import encode_value
 from toolcrib.runtime.messages import CallResult, ToolFacts, Tools
+from toolcrib.tools.prepared_tool import is_available
 
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
@@ -55,15 +56,16 @@ def _as_json(value: Any) -> Any:
 
 def tools_of(live: LiveSession, category: str | None) -> Tools:
     """The tools of a session, all or of one category."""
-    tools = [tool_facts(live, tool) for tool in live.executor.tools.values()]
+    own = [tool for tool in live.executor.tools.values() if is_available(tool.tool)]
+    tools = [tool_facts(live, tool) for tool in [*own, *live.hosted.values()]]
     listed = [facts for facts in tools if category in (None, facts.category)]
     return Tools(tools=listed, unavailable=dict(live.unavailable))
 
 
 def tool_of(live: LiveSession, name: str) -> ToolFacts:
     """One tool. Raises `Refused` (not_found)."""
-    tool = live.executor.tools.get(name)
-    if tool is None:
+    tool = live.executor.tools.get(name) or live.hosted.get(name)
+    if tool is None or not is_available(tool.tool):
         reason = live.unavailable.get(name)
         # Only among the tools that the caller may list.
         hint = f": {reason}" if reason else did_you_mean(name, live.executor.tools)

@@ -89,7 +89,8 @@ class PromptRunner:
         """Evaluate the prompt with the tools that the session has now."""
         session = self.live.session
         tools = {name: prepared.tool for name, prepared in self.live.executor.tools.items()}
-        prompt = _prompt(list(tools.values()), self.instructions, text)
+        offered = [*tools.values(), *(prepared.tool for prepared in self.live.hosted.values())]
+        prompt = _prompt(offered, self.instructions, text)
         governance = self.live.governance(tools, self.caller)
         return await ask(prompt, session=session, governance=governance, stream=True, follows=True)
 

@@ -18,6 +18,7 @@ from toolcrib.runtime.name_check import NameCheck
 from toolcrib.runtime.operations import OPERATIONS, Operation
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.quotas import Quotas
+from toolcrib.runtime.served_tools import served_tools
 from toolcrib.runtime.service import Service
 from toolcrib.runtime.session_events import ReaderSource, SessionEvents
 from toolcrib.runtime.sessions import LiveSessions
@@ -69,12 +70,14 @@ class Runtime(ChatOperations):
         if self._service is not None:
             raise UsageError("the runtime was started already; create another one")
         names = NameCheck(self.config)
-        names.at_start(self.registry.names())
+        served = served_tools(self.config)
+        names.at_start(self.registry.names() | served.names)
         if self.config.policy is not None:
-            check_rules(self.config.policy, map(prepare, self.registry.list_tools()))
+            tools = [*self.registry.list_tools(), *served.of_toolsets.values()]
+            check_rules(self.config.policy, map(prepare, tools))
         self._loop = asyncio.get_running_loop()
         self._sessions = LiveSessions(
-            self.config, self.store, self.registry, names, self.quotas, time.monotonic
+            self.config, self.store, self.registry, served, names, self.quotas, time.monotonic
         )
         keys = IdempotencyKeys(self.store, time.time)
         self._service = Service(
