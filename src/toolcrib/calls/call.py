@@ -168,8 +168,9 @@ class Call:
     submitted: bytes
     """The JSON that the params were made from: by the caller, a hook or an approver's edit."""
     whole_text: str | None
-    kept_metadata: dict[str, Any] | None
     """The whole rendered result, when the model gets only a part of it."""
+    kept_metadata: dict[str, Any] | None
+    """The metadata as JSON, for the record."""
     cancels: int
     """How often somebody asked for this one call to be cancelled."""
 

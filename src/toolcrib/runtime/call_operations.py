@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
+from toolcrib.approval.tool_names import did_you_mean
 from toolcrib.errors import Refused, UsageError
 from toolcrib.ledger.encoding import encode_value, plain_facts
 from toolcrib.runtime.messages import ArtifactPage, CallResult, OneArtifact, ToolFacts, Tools
 from toolcrib.session.artifacts import Artifacts
+from toolcrib.tools.prepared_tool import is_available
 
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
@@ -78,18 +80,20 @@ def _as_json(value: Any) -> Any:
 
 def tools_of(live: LiveSession, category: str | None) -> Tools:
     """The tools of a session, all or of one category."""
-    tools = [tool_facts(live, tool) for tool in live.executor.tools.values()]
+    own = [tool for tool in live.executor.tools.values() if is_available(tool.tool)]
+    tools = [tool_facts(live, tool) for tool in [*own, *live.hosted.values()]]
     listed = [facts for facts in tools if category in (None, facts.category)]
     return Tools(tools=listed, unavailable=dict(live.unavailable))
 
 
 def tool_of(live: LiveSession, name: str) -> ToolFacts:
     """One tool. Raises `Refused` (not_found)."""
-    tool = live.executor.tools.get(name)
-    if tool is None:
+    tool = live.executor.tools.get(name) or live.hosted.get(name)
+    if tool is None or not is_available(tool.tool):
         reason = live.unavailable.get(name)
-        suffix = f": {reason}" if reason else ""
-        raise Refused("not_found", f"the session has no tool {name[:128]!r}{suffix}")
+        # Only among the tools that the caller may list.
+        hint = f": {reason}" if reason else did_you_mean(name, live.executor.tools)
+        raise Refused("not_found", f"the session has no tool {name[:128]!r}{hint}")
     return tool_facts(live, tool)
 
 

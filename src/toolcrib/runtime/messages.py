@@ -158,6 +158,8 @@ class SessionFacts:
     last_seq: int
     turn: int = 0
     is_busy: bool = False
+    has_open_prompt: bool = False
+    """Whether a prompt runs, waits or was interrupted; unless it runs, it can be resumed."""
     pending_approvals: int = 0
     cwd: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])

@@ -367,6 +367,14 @@ class Service:
         live = self._sessions.get(session_id, who, to_change=False)
         return live.follow(after, self._config.event_backlog)
 
+    def has_changing_tools(self, session_id: str) -> bool:
+        """Whether tools of a live session come and go by themselves, so that a list of them is
+        true only for the moment.
+        """
+        live = self._sessions.find(session_id)
+        tools = () if live is None else live.executor.tools.values()
+        return any(prepared.tool.available_when is not None for prepared in tools)
+
     def share(self, session_id: str) -> None:
         """Let every caller use one session. Only the host may ask for this."""
         self._sessions.share(session_id)
