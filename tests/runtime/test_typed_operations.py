@@ -24,7 +24,7 @@ from toolcrib.runtime.service import as_json
 from toolcrib.runtime.session_events import SessionEvents, UnknownEvent, typed_event
 from toolcrib.runtime.typed_operations import TypedOperations
 
-BESIDES = {"run_operation", "events", "open_session"}
+BESIDES = {"run_operation", "events", "open_session", "watch_approvals"}
 """Methods that are no operation themselves."""
 METHODS = {
     name: method
