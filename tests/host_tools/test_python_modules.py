@@ -7,7 +7,8 @@ import pytest
 from tests.host_tools.project import Project
 from tests.host_tools.samples import context_for, define, names
 from toolcrib.errors import DuplicateTool, InvalidTool
-from toolcrib.host_tools import HostToolRegistry, load_host_tools_module
+from toolcrib.host_tools import HostToolRegistry, host_tool_registry, load_host_tools_module
+from toolcrib.host_tools.python_modules import reloaded
 
 DEFINED = """\
 from toolcrib.host_tools import HostToolDefinition
@@ -214,3 +215,47 @@ async def test_a_module_can_be_loaded_into_several_registries(project: Project) 
     await first.unregister("a")
 
     assert (names(first.list_tools()), names(second.list_tools())) == ([], ["a"])
+
+
+ADDING = """
+from toolcrib import tool
+from toolcrib.host_tools import host_tool_registry
+
+def add(name, reply):
+    @tool(name=name)
+    def say() -> str:
+        \"\"\"Say it.\"\"\"
+        return reply
+    host_tool_registry.add(say)
+
+"""
+
+
+async def test_a_module_may_add_its_tools_to_the_default_registry(project: Project) -> None:
+    """F13: what it adds while it is imported is served, and is no "module without tools"."""
+    project.write("adding.py", ADDING + "add('greet', 'hi')")
+
+    with host_tool_registry.borrowed():
+        await load_host_tools_module("adding", host_tool_registry)
+
+        assert [each.name for each in host_tool_registry.list_tools()] == ["greet"]
+
+
+async def test_a_module_that_is_reloaded_adds_its_tools_again(project: Project) -> None:
+    """The new tool takes the place of the old one in one step; a broken module changes nothing."""
+    project.write("adding_again.py", ADDING + "add('greet', 'hi')")
+    with host_tool_registry.borrowed():
+        await load_host_tools_module("adding_again", host_tool_registry)
+        old = host_tool_registry.get("greet")
+        project.write("adding_again.py", ADDING + "add('greet', 'hello')\nadd('part', 'bye')")
+        with reloaded(["adding_again"]):
+            pass
+        new = host_tool_registry.get("greet")
+        project.write("adding_again.py", ADDING + "add('greet', 'broken')\n1/0")
+        with pytest.raises(InvalidTool, match="division"), reloaded(["adding_again"]):
+            pass
+
+        assert new is not None
+        assert new != old
+        assert host_tool_registry.get("greet") is new
+        assert host_tool_registry.get("part") is not None

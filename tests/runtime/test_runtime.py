@@ -9,6 +9,7 @@ import pytest
 
 from tests.runtime.host_runtime import Gate, host_tool, new_session, serving
 from toolcrib.errors import Refused, UsageError
+from toolcrib.host_tools import host_tool_registry
 from toolcrib.runtime.runtime import Runtime, create_runtime
 
 
@@ -84,3 +85,16 @@ async def test_a_runtime_belongs_to_the_loop_that_it_was_started_in() -> None:
 
         with pytest.raises(UsageError, match="event loop"):
             await asyncio.to_thread(asyncio.run, ask())
+
+
+async def test_a_runtime_serves_the_default_registry() -> None:
+    """F13: what a program adds there is a tool of every runtime that names no other registry."""
+    with host_tool_registry.borrowed():
+        host_tool_registry.add(host_tool("everywhere"))
+        async with create_runtime() as runtime, serving(host_tool("own")) as other:
+            listed = await runtime.ask("tools.list", {"session_id": await new_session(runtime)})
+            others = await other.ask("tools.list", {"session_id": await new_session(other)})
+
+    assert [tool.name for tool in listed.tools] == ["everywhere"]
+    assert [tool.name for tool in others.tools] == ["own"]
+    assert host_tool_registry.list_tools() == []

@@ -82,11 +82,15 @@ def reloaded(names: Iterable[str]) -> Generator[None]:
 
     Each becomes a new module object: functions of the old one keep the globals they had.
     """
+    from toolcrib.host_tools.registry import host_tool_registry
+
     old = {name: sys.modules[name] for name in names if name in sys.modules}
     try:
-        for name in old:
-            _reload(name)
-        yield
+        with host_tool_registry.all_or_nothing():
+            with host_tool_registry.replacing():
+                for name in old:
+                    _reload(name)
+            yield
     except BaseException:
         for name, module in old.items():
             _install(name, module)
@@ -141,7 +145,10 @@ async def load_host_tools_module(name: str, registry: HostToolRegistry) -> tuple
     """
     origin = Origin(f"module {name}")
     try:
-        return await register_target(import_named(name), registry, origin)
+        # What the module adds to this registry while it is imported counts as its tools.
+        with registry.all_or_nothing() as edits:
+            module = import_named(name)
+            return await register_target(module, registry, origin, has_tools=bool(edits))
     except InvalidTool as error:
         # The error of a duplicate name starts with the origin already.
         prefix = f"{origin}: "
@@ -149,15 +156,17 @@ async def load_host_tools_module(name: str, registry: HostToolRegistry) -> tuple
 
 
 async def register_target(
-    target: object, registry: HostToolRegistry, origin: Origin
+    target: object, registry: HostToolRegistry, origin: Origin, *, has_tools: bool = False
 ) -> tuple[str, ...]:
-    """Register the tools of a module, a setup function, a tool or a list of tools."""
+    """Register the tools of a module, a setup function, a tool or a list of tools. There must be
+    some, unless it has others already.
+    """
     with registry.all_or_nothing() as edits:
         registry.add_all([(tool, origin) for tool in _tools_of(target)])
         setup = _setup_of(target)
         if setup is not None:
             await _call(setup, registry)
-        if not edits:
+        if not edits and not has_tools:
             raise InvalidTool(_no_tools(setup))
         return tuple(dict.fromkeys(edit.key.name for edit in edits))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from toolcrib.errors import InvalidTool, UsageError
@@ -46,6 +47,9 @@ class HostToolRegistry:
         self._registrations = Registrations()
         self._handlers: dict[str, SessionHandlers] = {}
         self._lock = threading.Lock()
+        self._collected: ContextVar[list[Registration] | None] = ContextVar(
+            "toolcrib_host_tools_collected", default=None
+        )
 
     async def register(
         self,
@@ -71,7 +75,12 @@ class HostToolRegistry:
         origin: Origin | None = None,
     ) -> None:
         """`register`, for code that cannot await."""
-        self._registrations.edit((), [self._registration(tool, session_id, override, origin)])
+        new = self._registration(tool, session_id, override, origin)
+        collected = self._collected.get()
+        if collected is None:
+            self._registrations.edit((), [new])
+        else:
+            collected.append(new)
 
     def add_all(self, tools: Iterable[tuple[AnyTool, Origin | None]]) -> None:
         """Add several tools, each with its origin: all of them or, on an error, none."""
@@ -202,6 +211,36 @@ class HostToolRegistry:
         """
         return self._registrations.all_or_nothing()
 
+    @contextmanager
+    def replacing(self) -> Generator[None]:
+        """Let what the block adds take the place of its namesakes, all in one step when it ends.
+        If the block raises, nothing has changed.
+
+        A module that is executed again adds its tools again.
+        """
+        added: list[Registration] = []
+        token = self._collected.set(added)
+        try:
+            yield
+        finally:
+            self._collected.reset(token)
+        with self._registrations.writing():
+            old = {new.key: self._at(new.key) for new in added}
+            self._registrations.edit(
+                [key for key, registration in old.items() if registration is not None],
+                [new if (was := old[new.key]) is None else new.replacing(was) for new in added],
+            )
+
+    @contextmanager
+    def borrowed(self) -> Generator[None]:
+        """Remove at the end of the block what was added for all sessions meanwhile."""
+        before = {registration.key for registration in self._visible(None)}
+        try:
+            yield
+        finally:
+            added = {registration.key for registration in self._visible(None)} - before
+            self._registrations.edit(added, ())
+
     async def close_session(self, session_id: str) -> None:
         """End a session: drop its own registrations and close its own handlers."""
         with self._registrations.writing():
@@ -254,4 +293,4 @@ def _check_scope(definition: HostToolDefinition, session_id: str | None) -> None
 
 
 host_tool_registry = HostToolRegistry()
-"""The default registry, for programs that need only one. A runtime with its own never uses it."""
+"""The default registry: a runtime serves it unless its configuration names another one."""

@@ -21,6 +21,8 @@ from toolcrib.errors import LedgerBroken
 from toolcrib.ledger.events import Event, ToolInvoked
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pydantic import TypeAdapter
 
 DEEPEST = 200
@@ -101,6 +103,11 @@ def _has_long_number(encoded: bytes) -> bool:
     return False
 
 
+def plain_facts(facts: Any) -> Any:
+    """Facts of a program's own as JSON that can be written and read back, whatever they hold."""
+    return _encodable(facts)
+
+
 def encode_facts(facts: Any) -> bytes:
     """A payload, or a part of one, from an event's own facts; defaults may be left out."""
     try:
@@ -122,6 +129,16 @@ def decode_event(
         facts["message"] = rendered(facts.get("value"))
     if call_id is not None:
         facts["call_id"] = call_id
+    return adapter.validate_python({**facts, "session_id": session_id, "at": at})
+
+
+def event_of(kind: str, facts: Mapping[str, Any], session_id: str, at: float) -> Event | None:
+    """The event that a client was sent, recorded or passing; None for a kind that is unknown here.
+    Raises `ValidationError` when the facts are not those of the kind.
+    """
+    adapter = _adapters().get(kind) or _passing_adapters().get(kind)
+    if adapter is None:
+        return None
     return adapter.validate_python({**facts, "session_id": session_id, "at": at})
 
 
@@ -212,3 +229,12 @@ def _adapters() -> dict[str, TypeAdapter[Any]]:
     from toolcrib.ledger.event_kinds import ALL_EVENTS
 
     return {event_type.kind: TypeAdapter(event_type) for event_type in ALL_EVENTS}
+
+
+@cache
+def _passing_adapters() -> dict[str, TypeAdapter[Any]]:
+    from pydantic import TypeAdapter
+
+    from toolcrib.ledger.event_kinds import PASSING
+
+    return {event_type.kind: TypeAdapter(event_type) for event_type in PASSING}

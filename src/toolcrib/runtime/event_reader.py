@@ -80,6 +80,7 @@ class EventReader:
         self._guard = threading.Lock()
         self._has_caught_up = False
         self._is_cut = False
+        self._has_sent_gap = False
         self._is_closed = False
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -110,7 +111,7 @@ class EventReader:
             self._changed.clear()
             async for envelope in self._new_events():
                 yield envelope
-        if not self._is_cut:
+        if not self._has_sent_gap:
             async for envelope in self._remaining():
                 yield envelope
 
@@ -135,7 +136,7 @@ class EventReader:
                 yield self._yielded(record)
             if is_last:
                 return
-        session = self._session
+        session, self._has_sent_gap = self._session, True
         yield Envelope(session.session_id, self._last_seq, GAP, session.clock(), {}, is_kept=False)
         self.close()
 

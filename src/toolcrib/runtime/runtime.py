@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.tool_table import check_rules
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
-from toolcrib.host_tools.registry import HostToolRegistry
+from toolcrib.host_tools.registry import host_tool_registry
+from toolcrib.runtime.chat import ChatOperations
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.idempotency import IdempotencyKeys
 from toolcrib.runtime.live_session import STOP_SECONDS, wait_at_most
@@ -17,22 +18,30 @@ from toolcrib.runtime.name_check import NameCheck
 from toolcrib.runtime.operations import OPERATIONS, Operation
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.quotas import Quotas
+from toolcrib.runtime.served_tools import served_tools
 from toolcrib.runtime.service import Service
+from toolcrib.runtime.session_events import ReaderSource, SessionEvents
 from toolcrib.runtime.sessions import LiveSessions
 from toolcrib.store.memory import MemoryStore
 from toolcrib.tools.prepared_tool import prepare
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 logger = logging.getLogger(__name__)
 
 
-class Runtime:
+class Runtime(ChatOperations):
     """Serves the tools of one registry to many sessions. Use it as an async context manager, or
     `start` and `close` it. A process may have several.
+
+    The operations are those of the process itself; `as_principal` has them for somebody else.
     """
 
     def __init__(self, config: RuntimeConfig) -> None:
         self.config = config
-        self.registry = config.host_tool_registry or HostToolRegistry()
+        registry = config.host_tool_registry
+        self.registry = host_tool_registry if registry is None else registry
         self.store = config.store or MemoryStore()
         self.quotas = Quotas(config.principal_limits, time.monotonic)
         """What each principal has taken of the runtime."""
@@ -61,12 +70,14 @@ class Runtime:
         if self._service is not None:
             raise UsageError("the runtime was started already; create another one")
         names = NameCheck(self.config)
-        names.at_start(self.registry.names())
+        served = served_tools(self.config)
+        names.at_start(self.registry.names() | served.names)
         if self.config.policy is not None:
-            check_rules(self.config.policy, map(prepare, self.registry.list_tools()))
+            tools = [*self.registry.list_tools(), *served.of_toolsets.values()]
+            check_rules(self.config.policy, map(prepare, tools))
         self._loop = asyncio.get_running_loop()
         self._sessions = LiveSessions(
-            self.config, self.store, self.registry, names, self.quotas, time.monotonic
+            self.config, self.store, self.registry, served, names, self.quotas, time.monotonic
         )
         keys = IdempotencyKeys(self.store, time.time)
         self._service = Service(
@@ -127,6 +138,18 @@ class Runtime:
             raise Refused("closing", "the runtime is closing; no new operations are accepted")
         return self._service
 
+    def as_principal(self, who: Principal) -> PrincipalOperations:
+        """The operations of this runtime as another principal than the process itself."""
+        return PrincipalOperations(self, who)
+
+    async def run_operation(self, name: str, params: Mapping[str, Any]) -> Any:
+        """Run an operation by its name, as the process itself."""
+        return await self.ask(name, params, OWNER)
+
+    def events(self, session_id: str, after: int = 0) -> SessionEvents:
+        """The events of a session after the record `after`, then those that happen."""
+        return self.as_principal(OWNER).events(session_id, after)
+
     async def ask(self, name: str, params: object = None, who: Principal = OWNER) -> Any:
         """Run one operation. Raises `Refused`; an unexpected error is logged and refused without
         its details.
@@ -172,6 +195,28 @@ class Runtime:
             self._in_flight -= 1
             if not self._in_flight:
                 self._is_idle.set()
+
+
+class PrincipalOperations(ChatOperations):
+    """The operations of a runtime in this process, as one principal."""
+
+    def __init__(self, runtime: Runtime, who: Principal) -> None:
+        self._runtime = runtime
+        self._who = who
+
+    async def run_operation(self, name: str, params: Mapping[str, Any]) -> Any:
+        """Run an operation by its name, as the principal."""
+        return await self._runtime.ask(name, params, self._who)
+
+    def events(self, session_id: str, after: int = 0) -> SessionEvents:
+        """The events of a session after the record `after`, then those that happen."""
+
+        async def follow(seq: int) -> ReaderSource:
+            service = self._runtime.service
+            await service.wake(session_id, self._who)
+            return ReaderSource(service.follow(session_id, seq, self._who))
+
+        return SessionEvents(follow, after)
 
 
 async def _sweep(sessions: LiveSessions, seconds: float) -> None:

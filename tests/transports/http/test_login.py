@@ -18,8 +18,9 @@ from websockets.typing import Subprotocol
 
 from tests.helpers.patience import PATIENCE
 from tests.transports.http.served_runtime import CALLERS, OWNERS, STREAM, TOKENS
+from toolcrib.logs import redact_logs, without_credentials
 from toolcrib.runtime.runtime import create_runtime
-from toolcrib.serving.access import AccessOptions, redact_logs, without_credentials
+from toolcrib.serving.access import AccessOptions
 from toolcrib.serving.tokens import IssuedToken, TokenFile, new_token
 from toolcrib.transports.http.server import HttpServer
 

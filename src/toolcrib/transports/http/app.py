@@ -18,7 +18,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from toolcrib.errors import Refused
-from toolcrib.serving.access import Access, AccessOptions, create_access, redact_logs
+from toolcrib.logs import redact_logs
+from toolcrib.serving.access import Access, AccessOptions, create_access
 from toolcrib.serving.auth import SUBPROTOCOL, headers_of, principal_of
 from toolcrib.serving.connections import CUT
 from toolcrib.serving.refusals import (
@@ -74,7 +75,7 @@ class MountedMcp:
         """Answer one request."""
         if self._endpoint is None:
             if find_spec("mcp") is None:
-                text = "MCP is not installed; pip install 'toolcrib[mcp]'"
+                text = "MCP is not installed on the server; its owner adds the extra mcp"
                 await send_refusal(send, Refused("unavailable", text))
                 return
             self._endpoint = self._create_endpoint()

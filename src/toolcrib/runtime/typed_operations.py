@@ -1,0 +1,320 @@
+"""Every operation of a runtime as a typed method: in the process, or over a connection."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
+
+from toolcrib.errors import Refused
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.approval_messages import (
+        ApprovalFacts,
+        GrantFacts,
+        Grants,
+        GrantTerms,
+        Inbox,
+        Preview,
+        Revoked,
+    )
+    from toolcrib.runtime.config import WhenBusy
+    from toolcrib.runtime.messages import (
+        ArtifactPage,
+        CallResult,
+        Cancelled,
+        Capabilities,
+        ClientTool,
+        Events,
+        PromptResult,
+        SessionFacts,
+        Sessions,
+        ToolFacts,
+        Tools,
+    )
+    from toolcrib.runtime.session_events import SessionEvents
+
+
+class TypedOperations(ABC):
+    """One method for each operation. Each raises `Refused` when the operation is not done.
+
+    An `idempotency_key` makes an operation safe to repeat: the second request gets the result of
+    the first.
+    """
+
+    @abstractmethod
+    async def run_operation(self, name: str, params: Mapping[str, Any]) -> Any:
+        """Run an operation by its name; the result is of the operation's result type."""
+
+    @abstractmethod
+    def events(self, session_id: str, after: int = 0) -> SessionEvents:
+        """The events of a session after the record `after`, then those that happen."""
+
+    async def capabilities(self) -> Capabilities:
+        """The protocol, the operations and the limits of the runtime."""
+        return await self.run_operation("runtime.capabilities", {})
+
+    async def create_session(
+        self,
+        session_id: str | None = None,
+        *,
+        cwd: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        allowed_tools: Sequence[str] | None = None,
+        denied_tools: Sequence[str] | None = None,
+        expected_tools: Sequence[str] | None = None,
+        capabilities: Sequence[str] | None = None,
+        client_tools: Sequence[ClientTool] = (),
+        is_temporary: bool = False,
+        idempotency_key: str | None = None,
+    ) -> SessionFacts:
+        """Open a new session, with its tools. Closing a temporary one deletes it, if nothing was
+        called or prompted in it.
+        """
+        params = _without_none(
+            session_id=session_id,
+            cwd=cwd,
+            environment=environment,
+            metadata=metadata,
+            allowed_tools=allowed_tools,
+            denied_tools=denied_tools,
+            expected_tools=expected_tools,
+            capabilities=capabilities,
+            client_tools=[asdict(tool) for tool in client_tools],
+            is_temporary=is_temporary,
+            idempotency_key=idempotency_key,
+        )
+        return await self.run_operation("session.create", params)
+
+    async def open_session(
+        self,
+        session_id: str | None = None,
+        *,
+        environment: Mapping[str, str] | None = None,
+        capabilities: Sequence[str] | None = None,
+        client_tools: Sequence[ClientTool] = (),
+    ) -> SessionFacts:
+        """Open a session of the store, or create it when there is none of that id."""
+        if session_id is None:
+            return await self.create_session(
+                environment=environment, capabilities=capabilities, client_tools=client_tools
+            )
+
+        async def resume() -> SessionFacts:
+            return await self.resume_session(
+                session_id,
+                environment=environment,
+                capabilities=capabilities,
+                client_tools=client_tools,
+            )
+
+        try:
+            return await resume()
+        except Refused as refused:
+            if refused.kind != "not_found":
+                raise
+        try:
+            return await self.create_session(
+                session_id,
+                environment=environment,
+                capabilities=capabilities,
+                client_tools=client_tools,
+            )
+        except Refused as refused:
+            if refused.kind != "conflict":
+                raise
+        # Another client created it in the meantime; a session of somebody else stays not_found.
+        return await resume()
+
+    async def get_session(self, session_id: str) -> SessionFacts:
+        """A session as it is now."""
+        return await self.run_operation("session.get", {"session_id": session_id})
+
+    async def list_sessions(
+        self, *, owner: str | None = None, cursor: str | None = None, limit: int = 100
+    ) -> Sessions:
+        """A page of the sessions, oldest first; `owner` picks those of one principal."""
+        params = _without_none(owner=owner, cursor=cursor, limit=limit)
+        return await self.run_operation("session.list", params)
+
+    async def resume_session(
+        self,
+        session_id: str,
+        *,
+        environment: Mapping[str, str] | None = None,
+        capabilities: Sequence[str] | None = None,
+        client_tools: Sequence[ClientTool] = (),
+    ) -> SessionFacts:
+        """Open a session of the store again."""
+        params = _without_none(
+            session_id=session_id,
+            environment=environment,
+            capabilities=capabilities,
+            client_tools=[asdict(tool) for tool in client_tools],
+        )
+        return await self.run_operation("session.resume", params)
+
+    async def fork_session(
+        self, session_id: str, new_session_id: str | None = None
+    ) -> SessionFacts:
+        """Create a session that begins with the history of another one."""
+        params = _without_none(session_id=session_id, new_session_id=new_session_id)
+        return await self.run_operation("session.fork", params)
+
+    async def close_session(self, session_id: str) -> None:
+        """Close a session; it stays in the store."""
+        await self.run_operation("session.close", {"session_id": session_id})
+
+    async def delete_session(self, session_id: str) -> None:
+        """Delete a session and everything it holds."""
+        await self.run_operation("session.delete", {"session_id": session_id})
+
+    async def list_tools(self, session_id: str, *, category: str | None = None) -> Tools:
+        """The tools of a session, or those of one category."""
+        params = _without_none(session_id=session_id, category=category)
+        return await self.run_operation("tools.list", params)
+
+    async def get_tool(self, session_id: str, name: str) -> ToolFacts:
+        """One tool of a session."""
+        return await self.run_operation("tools.info", {"session_id": session_id, "name": name})
+
+    async def call_tool(
+        self,
+        session_id: str,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        call_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> CallResult:
+        """Call a tool without a model. With the id of a waiting call, that call is resumed."""
+        params = _without_none(
+            session_id=session_id,
+            name=name,
+            arguments=arguments,
+            call_id=call_id,
+            idempotency_key=idempotency_key,
+        )
+        return await self.run_operation("tools.call", params)
+
+    async def cancel_call(self, session_id: str, call_id: str) -> Cancelled:
+        """Cancel a running call, or withdraw a waiting one."""
+        params = {"session_id": session_id, "call_id": call_id}
+        return await self.run_operation("tools.cancel", params)
+
+    async def send_prompt(
+        self,
+        session_id: str,
+        text: str,
+        *,
+        waits: bool = True,
+        when_busy: WhenBusy | None = None,
+        idempotency_key: str | None = None,
+    ) -> PromptResult:
+        """Send a prompt to the model. With `waits`, wait for the approvals that it needs, otherwise
+        return as `waiting`.
+        """
+        params = _without_none(
+            session_id=session_id,
+            text=text,
+            waits=waits,
+            when_busy=when_busy,
+            idempotency_key=idempotency_key,
+        )
+        return await self.run_operation("prompt.send", params)
+
+    async def resume_prompt(
+        self, session_id: str, *, waits: bool = True, idempotency_key: str | None = None
+    ) -> PromptResult:
+        """Resume a prompt that waits or was interrupted."""
+        params = _without_none(session_id=session_id, waits=waits, idempotency_key=idempotency_key)
+        return await self.run_operation("prompt.resume", params)
+
+    async def cancel_prompt(self, session_id: str) -> Cancelled:
+        """Cancel the running prompt, or abandon the waiting one."""
+        return await self.run_operation("prompt.cancel", {"session_id": session_id})
+
+    async def list_approvals(self, *, session_id: str | None = None, is_all: bool = False) -> Inbox:
+        """The pending requests of one session or of all; with `is_all`, the decided ones too."""
+        params = _without_none(session_id=session_id, is_all=is_all)
+        return await self.run_operation("approvals.list", params)
+
+    async def get_approval(self, approval_id: str) -> ApprovalFacts:
+        """One request for approval."""
+        return await self.run_operation("approvals.get", {"approval_id": approval_id})
+
+    async def decide(
+        self,
+        approval_id: str,
+        decision: Literal["approve", "deny", "answer"],
+        *,
+        digest: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        reason: str | None = None,
+        value: Any = None,
+        grant: GrantTerms | None = None,
+        idempotency_key: str | None = None,
+    ) -> ApprovalFacts:
+        """Decide a request for approval. `arguments` and `grant` go with `approve`, `reason` with
+        `deny`, `value` with `answer`: it replaces the result of the call, which does not run.
+        """
+        params = _without_none(
+            approval_id=approval_id,
+            decision=decision,
+            digest=digest,
+            arguments=arguments,
+            reason=reason,
+            value=value,
+            grant=None if grant is None else asdict(grant),
+            idempotency_key=idempotency_key,
+        )
+        return await self.run_operation("approvals.decide", params)
+
+    async def list_grants(self) -> Grants:
+        """The grants, also those that no longer hold."""
+        return await self.run_operation("grants.list", {})
+
+    async def get_grant(self, grant_id: str) -> GrantFacts:
+        """One grant."""
+        return await self.run_operation("grants.get", {"grant_id": grant_id})
+
+    async def preview_grant(
+        self,
+        grant: GrantTerms,
+        *,
+        approval_id: str | None = None,
+        tool: str | None = None,
+        limit: int = 20,
+    ) -> Preview:
+        """The past calls that a grant would have covered: one that goes with an approval request,
+        or one for a tool by its name.
+        """
+        params = _without_none(grant=asdict(grant), approval_id=approval_id, tool=tool, limit=limit)
+        return await self.run_operation("grants.preview", params)
+
+    async def revoke_grant(self, grant_id: str) -> Revoked:
+        """Revoke a grant."""
+        return await self.run_operation("grants.revoke", {"grant_id": grant_id})
+
+    async def artifact(
+        self, session_id: str, artifact_id: str, *, offset: int = 0, limit: int | None = None
+    ) -> ArtifactPage:
+        """A result that was too long for the model: all of it, or `limit` characters of it. A very
+        large one comes in pages all the same.
+        """
+        params = _without_none(
+            session_id=session_id, artifact_id=artifact_id, offset=offset, limit=limit
+        )
+        return await self.run_operation("artifacts.get", params)
+
+    async def list_events(self, session_id: str, *, after: int = 0, limit: int = 1_000) -> Events:
+        """A page of the recorded events of a session, as JSON; `events` has them typed."""
+        params = {"session_id": session_id, "after": after, "limit": limit}
+        return await self.run_operation("events.list", params)
+
+
+def _without_none(**params: Any) -> dict[str, Any]:
+    """The parameters that were named; the others have the defaults of the operation."""
+    return {name: value for name, value in params.items() if value is not None}

@@ -1,0 +1,22 @@
+"""The operations of a runtime are typed: parameters are checked, results are dataclasses."""
+
+from typing import assert_type
+
+from toolcrib import RuntimeConfig, create_runtime
+from toolcrib.ledger import Event
+from toolcrib.runtime.messages import CallResult, PromptResult, SessionFacts
+from toolcrib.runtime.principal import Principal
+
+
+async def operate() -> None:
+    async with create_runtime(RuntimeConfig()) as runtime:
+        assert_type(await runtime.open_session("s1"), SessionFacts)
+        result = await runtime.call_tool("s1", "add", {"a": 1})
+        assert_type(result, CallResult)
+        result.valeu  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        await runtime.call_tool("s1", "add", arguements={})  # pyright: ignore[reportCallIssue]
+        await runtime.decide("apr_1", "allow")  # pyright: ignore[reportArgumentType]
+        ann = runtime.as_principal(Principal("ann", frozenset({"caller"})))
+        assert_type(await ann.send_prompt("s1", "Hello"), PromptResult)
+        async for event in runtime.events("s1"):
+            assert_type(event, Event)
