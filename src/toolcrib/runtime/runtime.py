@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.tool_table import check_rules
@@ -21,6 +22,7 @@ from toolcrib.runtime.service import Service
 from toolcrib.runtime.session_events import ReaderSource, SessionEvents
 from toolcrib.runtime.sessions import LiveSessions
 from toolcrib.runtime.typed_operations import TypedOperations
+from toolcrib.session.bus import EventBus
 from toolcrib.store.memory import MemoryStore
 from toolcrib.tools.prepared_tool import prepare
 
@@ -28,6 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeState:
+    """How many sessions are open, and why each mounted server cannot be called (None: it can)."""
+
+    open_sessions: int = 0
+    server_faults: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
 
 
 class Runtime(TypedOperations):
@@ -44,6 +54,8 @@ class Runtime(TypedOperations):
         self.store = config.store or MemoryStore()
         self.quotas = Quotas(config.principal_limits, time.monotonic)
         """What each principal has taken of the runtime."""
+        self.bus = EventBus()
+        """Hears the events of every session that is opened while somebody listens here."""
         self._owns_store = config.store is None
         self._sessions: LiveSessions | None = None
         self._service: Service | None = None
@@ -74,7 +86,7 @@ class Runtime(TypedOperations):
             check_rules(self.config.policy, map(prepare, self.registry.list_tools()))
         self._loop = asyncio.get_running_loop()
         self._sessions = LiveSessions(
-            self.config, self.store, self.registry, names, self.quotas, time.monotonic
+            self.config, self.store, self.registry, names, self.quotas, time.monotonic, self.bus
         )
         keys = IdempotencyKeys(self.store, time.time)
         self._service = Service(
@@ -120,6 +132,20 @@ class Runtime(TypedOperations):
             await self._anchoring
         if self._owns_store:
             self.store.close()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether operations are answered and mounted servers have had their chance to connect."""
+        if self._sessions is None or self._closing is not None:
+            return False
+        return self._sessions.servers.are_ready
+
+    @property
+    def state(self) -> RuntimeState:
+        """How much is open now. Nothing is, before the start."""
+        if self._sessions is None:
+            return RuntimeState()
+        return RuntimeState(self._sessions.open_count, self._sessions.servers.faults())
 
     async def _wait_until_idle(self, seconds: float) -> None:
         if self._in_flight:

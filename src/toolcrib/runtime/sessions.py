@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.name_check import NameCheck
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.quotas import Quotas
+    from toolcrib.session.bus import EventBus
     from toolcrib.store.store import SessionInfo, Store
 
 
@@ -75,8 +76,10 @@ class LiveSessions:
         names: NameCheck,
         quotas: Quotas,
         clock: Callable[[], float],
+        bus: EventBus,
     ) -> None:
         self._config = config
+        self._bus = bus
         self._names = names
         self._store = store
         self._quotas = quotas
@@ -92,6 +95,16 @@ class LiveSessions:
 
     def __iter__(self) -> Iterator[LiveSession]:
         return iter(list(self._live.values()))
+
+    @property
+    def open_count(self) -> int:
+        """How many sessions are open."""
+        return len(self._live)
+
+    @property
+    def servers(self) -> MountedServers:
+        """The mounted MCP servers."""
+        return self._servers
 
     def find(self, session_id: str) -> LiveSession | None:
         """A live session; None when it is not open here."""
@@ -458,6 +471,8 @@ class LiveSessions:
         if own:
             client.set_owner(who)
         session.set_host_setting("setup", setup_json(params, session.cwd))
+        if self._bus.subscribers:
+            session.bus.forward_to(self._bus)
         if self._config.on_session is not None:
             self._config.on_session(session)
         tools = SessionTools(
