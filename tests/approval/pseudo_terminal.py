@@ -4,6 +4,7 @@ import asyncio
 import codecs
 import os
 import pty
+import termios
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import TextIO
@@ -38,6 +39,15 @@ class PseudoTerminal:
         seen, found, self._screen = self._screen.partition(text)
         return seen + found
 
+    async def read_to_end(self) -> str:
+        """Read until no program has the terminal open any more; return what came."""
+        seen, self._screen = self._screen, ""
+        with suppress(OSError):
+            while True:
+                await anyio.wait_readable(self._keyboard)
+                seen += self._decoder.decode(os.read(self._keyboard, 65_536))
+        return seen
+
     async def answer(self, *lines: str) -> str:
         """Wait for each prompt and type a line at it; return all that was seen."""
         seen = ""
@@ -60,9 +70,11 @@ class PseudoTerminal:
 
 
 @contextmanager
-def pseudo_terminal() -> Generator[PseudoTerminal]:
-    """Open a pseudo-terminal for one test."""
+def pseudo_terminal(columns: int | None = None) -> Generator[PseudoTerminal]:
+    """Open a pseudo-terminal for one test, of a width if one is named."""
     keyboard, descriptor = pty.openpty()
+    if columns is not None:
+        termios.tcsetwinsize(keyboard, (40, columns))
     terminal = PseudoTerminal(keyboard, os.fdopen(descriptor, "w", encoding="utf-8"))
     try:
         yield terminal

@@ -190,7 +190,7 @@ class AtTerminal:
         """Wait until `text` is on the screen, however long a busy machine takes to start it."""
         async with asyncio.timeout(PATIENCE):
             while True:
-                with suppress(TimeoutError):
+                with suppress(TimeoutError, OSError):
                     return await self.terminal.see(text, seconds=1)
                 status = self.process.poll()
                 assert status is None, f"ended with status {status} without showing {text!r}"
@@ -201,24 +201,38 @@ class AtTerminal:
             await self.see()
             self.terminal.type(f"{line}\n")
 
+    async def rest(self) -> str:
+        """Read the screen until the program has ended."""
+        async with asyncio.timeout(PATIENCE):
+            return await self.terminal.read_to_end()
+
     async def exit_code(self) -> int:
         """Wait for its end. Somebody has to read the screen meanwhile, or it could not write."""
         return await asyncio.to_thread(self.process.wait, PATIENCE)
 
 
 @contextmanager
-def at_terminal(*arguments: str | Path, cwd: Path, **env: str) -> Generator[AtTerminal]:
-    """The command as a process at a real terminal, which is its controlling one."""
-    with pseudo_terminal() as terminal:
+def at_terminal(
+    *arguments: str | Path, cwd: Path, columns: int | None = None, **env: str
+) -> Generator[AtTerminal]:
+    """The command as a process at a real terminal, which is its controlling one. With `columns` it
+    learns its width from the terminal alone.
+    """
+    variables = environment(TERM="xterm", **env)
+    if columns is not None:
+        del variables["COLUMNS"]
+    with pseudo_terminal(columns) as terminal:
         process = subprocess.Popen(
             [*MAIN, *map(str, arguments)],
             stdin=terminal.stream,
             stdout=terminal.stream,
             stderr=terminal.stream,
             cwd=cwd,
-            env=environment(TERM="xterm", **env),
+            env=variables,
             start_new_session=True,
         )
+        # The program has its own end now. When it closes that, the screen is complete.
+        terminal.stream.close()
         try:
             yield AtTerminal(terminal, process)
         finally:

@@ -7,14 +7,14 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Iterator, Mapping
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
-from toolcrib.approval.authority import quorum_text
-from toolcrib.approval.decision import ApprovalRequest
-from toolcrib.approval.duration import duration_text
-from toolcrib.tools.identity import Place
+from toolcrib.terminal_text import showable
 
-_UNSHOWABLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+if TYPE_CHECKING:
+    from toolcrib.approval.decision import ApprovalRequest
+    from toolcrib.tools.identity import Place
+
 _BORDER = "| "
 _NARROWEST = 20
 
@@ -27,14 +27,6 @@ def draw_panel(request: ApprovalRequest, width: int) -> str:
     rule = "+" + "-" * room
     body = (piece for line in _lines(request) for piece in _pieces(line, room))
     return "\n".join([rule, *(f"{_BORDER}{piece}".rstrip() for piece in body), rule])
-
-
-def showable(text: str) -> str:
-    """Return `text` with every character escaped that a terminal would obey, hide or reorder."""
-    return "".join(
-        _escaped(character) if unicodedata.category(character) in _UNSHOWABLE else character
-        for character in text
-    )
 
 
 def shown_json(value: object) -> str:
@@ -67,8 +59,12 @@ def _facts(request: ApprovalRequest) -> Mapping[str, str]:
     if request.metadata:
         facts["details"] = _compact(request.metadata)
     if request.approvers:
+        from toolcrib.approval.authority import quorum_text
+
         facts["needs"] = " and ".join(map(quorum_text, request.approvers))
     if request.deadline is not None:
+        from toolcrib.approval.duration import duration_text
+
         time = duration_text(max(0.0, request.deadline - request.created_at))
         facts["expires"] = f"{time} after it was asked; then it does not run"
     return facts
@@ -101,9 +97,3 @@ def _pieces(line: str, room: int) -> Iterator[str]:
             piece, used = "", 0
         piece, used = piece + character, used + columns
     yield piece
-
-
-def _escaped(character: str) -> str:
-    # As JSON writes it, so that JSON made safe to print is still the same JSON.
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -23,10 +23,11 @@ from toolcrib.approval.decision import (
 from toolcrib.approval.duration import read_duration
 from toolcrib.approval.edit import check_edit
 from toolcrib.approval.grant import NewGrant
-from toolcrib.approval.panel import draw_panel, showable, shown_json
+from toolcrib.approval.panel import draw_panel, shown_json
 from toolcrib.approval.pattern import Equals, Patterns, first_mismatch
 from toolcrib.approval.pattern_json import read_patterns
 from toolcrib.errors import EndOfInput, InvalidDecision, UsageError
+from toolcrib.terminal_text import showable
 
 _KEYS = """\
 a approve, e edit, d deny, s session, p principal, w everyone, r answer instead, ? help

@@ -14,7 +14,7 @@ from typing import Final, NoReturn, TextIO
 
 import typer
 
-from toolcrib.approval.panel import showable
+from toolcrib.terminal_text import paint, showable, terminal_width, wrap_lines
 
 
 class Exit(IntEnum):
@@ -81,18 +81,20 @@ def show_note(text: str, style: str | None = None) -> None:
 
 
 def fail(text: str, status: Exit = Exit.FAILED) -> NoReturn:
-    """Print an error and exit."""
+    """Print an error and exit. With --debug, the exception that led to it is shown first."""
+    from toolcrib.cli.debug import show_traceback
+
+    show_traceback()
     show_note(text, "red")
     raise typer.Exit(status)
 
 
 def _print(text: str, style: str | None, *, is_error: bool) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    # Text, not markup: file names and rules may contain brackets.
-    console = Console(stderr=is_error, highlight=False, soft_wrap=True)
-    console.print(Text(showable(text), style=style or ""))
+    # The stream of now: tests and `redirected_stdout` put others in its place.
+    stream = sys.stderr if is_error else sys.stdout
+    line = showable(text)
+    pieces = [*wrap_lines(line, terminal_width(stream))] if stream.isatty() else [line]
+    typer.echo("\n".join(paint(piece, style, stream) for piece in pieces), file=stream)
 
 
 EXTRAS: Final = {
@@ -130,8 +132,7 @@ def _is_installed(module: str) -> bool:
 
 def require_extra(extra: str, command: str) -> None:
     """End the command with status 1 and the command to install, unless the extra is installed."""
+    from toolcrib.extras import install_command
+
     if missing := missing_packages(extra):
-        fail(
-            f"{command} needs {', '.join(missing)}; install it with: "
-            f"pip install 'toolcrib[{extra}]'"
-        )
+        fail(f"{command} needs {', '.join(missing)}; install it with: {install_command(extra)}")

@@ -12,9 +12,9 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from toolcrib.approval.panel import showable
 from toolcrib.ledger.events import ApprovalRequested, CallStarted, ToolInvoked
 from toolcrib.ledger.prompt_events import HostedToolProgress
+from toolcrib.terminal_text import showable
 
 if TYPE_CHECKING:
     from toolcrib.session.session import Session

@@ -59,7 +59,8 @@ async def _load(point: EntryPoint, registry: HostToolRegistry) -> Plugin:
     try:
         tools = await register_target(point.load(), registry, Origin(f"plugin {point.name}"))
     except (Exception, SystemExit) as error:
-        logger.exception("the host tools plugin %r was not loaded", point.name)
+        # The caller reports the fault; its traceback is for whoever looks for the cause.
+        logger.info("the host tools plugin %r was not loaded", point.name, exc_info=True)
         return Plugin(point.name, package, point.value, fault=describe_error(error))
     return Plugin(point.name, package, point.value, tools)
 

@@ -77,7 +77,7 @@ class RequestLog:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        exchange = _Exchange(scope, send)
+        exchange = _RequestInFlight(scope, send)
         started = self._elapsed()
         token = request_facts.set(exchange.facts)
         try:
@@ -86,7 +86,7 @@ class RequestLog:
             request_facts.reset(token)
             self._answered(scope, exchange, self._elapsed() - started)
 
-    def _answered(self, scope: Scope, exchange: _Exchange, seconds: float) -> None:
+    def _answered(self, scope: Scope, exchange: _RequestInFlight, seconds: float) -> None:
         request = AnsweredRequest(
             _method(scope), self._route_of(scope), exchange.status, seconds, exchange.sent_bytes
         )
@@ -109,7 +109,7 @@ class RequestLog:
         return UNKNOWN_ROUTE
 
 
-class _Exchange:
+class _RequestInFlight:
     """What is known of a request while it runs."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
@@ -147,7 +147,7 @@ class _Exchange:
         await self._send(message)
 
 
-def _write_line(scope: Scope, exchange: _Exchange, request: AnsweredRequest) -> None:
+def _write_line(scope: Scope, exchange: _RequestInFlight, request: AnsweredRequest) -> None:
     is_check = request.route in HEALTH_PATHS
     level = logging.DEBUG if is_check and request.status < 400 else logging.INFO
     facts: dict[str, Any] = {

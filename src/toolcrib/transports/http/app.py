@@ -76,7 +76,7 @@ class MountedMcp:
         """Answer one request."""
         if self._endpoint is None:
             if find_spec("mcp") is None:
-                text = "MCP is not installed; pip install 'toolcrib[mcp]'"
+                text = "MCP is not installed on the server; its owner adds the extra mcp"
                 await send_refusal(send, Refused("unavailable", text))
                 return
             self._endpoint = self._create_endpoint()

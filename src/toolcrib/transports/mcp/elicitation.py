@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 
-from toolcrib.approval.panel import showable, shown_json
+from toolcrib.approval.panel import shown_json
 from toolcrib.errors import Refused
 from toolcrib.runtime.approval_operations import asker_text, authority_of
+from toolcrib.terminal_text import showable
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
