@@ -34,10 +34,18 @@ class TestUnknown:
         outcome = await executor.call("great", {"x": 1})
 
         assert failure(outcome) == "not_found"
-        assert outcome.text == "There is no tool named 'great'. The tools are: greet, shout."
+        assert outcome.text == (
+            "There is no tool named 'great'; did you mean 'greet'? The tools are: greet, shout."
+        )
         (ended,) = invoked(session)
         assert (ended.name, ended.tool, ended.params) == ("great", None, None)
         assert ended.arguments_digest
+
+    async def test_a_name_like_no_other_suggests_nothing(self) -> None:
+        """A guess that is far off would send the model to the wrong tool."""
+        outcome = await Executor(Session(), [greeter("hi")]).call("delete_everything")
+
+        assert outcome.text == "There is no tool named 'delete_everything'. The tools are: greet."
 
     async def test_without_tools_it_says_so(self) -> None:
         """An empty session says that it is empty."""

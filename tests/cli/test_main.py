@@ -10,6 +10,7 @@ import pytest
 
 import toolcrib
 from tests.cli.command import MAIN, at_terminal, run
+from toolcrib.extras import install_command
 
 pytestmark = pytest.mark.wire  # every test starts processes
 
@@ -98,7 +99,7 @@ def test_without_the_extra_the_command_says_what_to_install() -> None:
 
         assert done.returncode == 1
         assert f"needs {name}" in done.stderr
-        assert "pip install 'toolcrib[cli]'" in done.stderr
+        assert install_command("cli") in done.stderr
         assert "Traceback" not in done.stderr
 
 
@@ -115,7 +116,7 @@ def test_without_the_server_extra_serve_says_what_to_install() -> None:
     )
 
     assert done.returncode == 1
-    assert "pip install 'toolcrib[server]'" in done.stderr
+    assert install_command("server") in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -122,6 +122,15 @@ def test_wrong_options_are_a_usage_error(policy: Path, options: list[str]) -> No
 
 
 @pytest.mark.wire
+def test_explain_suggests_the_tool_that_a_rule_names(policy: Path) -> None:
+    """Newcomers B: what is decided about a misspelt name says nothing about the real one."""
+    misspelt = invoke("explain", policy, "--tool", "read_fil")
+    right = invoke("explain", policy, "--tool", "read_file")
+
+    assert "no rule names 'read_fil'; did you mean 'read_file'?" in misspelt.stderr
+    assert right.stderr == ""
+
+
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     """The real process ends with status 1 and no traceback."""
     missing = tmp_path / "missing.yaml"

@@ -79,7 +79,11 @@ class TestSeeing:
             done = invoke("tools", command, "ad", *MODULE)
 
             assert (done.exit_code, done.stdout) == (1, "")
-            assert "no tool 'ad'" in done.stderr
+            assert "the session has no tool 'ad'; did you mean 'add'?" in done.stderr
+
+    def test_a_tool_like_no_other_suggests_nothing(self) -> None:
+        """A wrong guess is worse than none."""
+        assert "did you mean" not in invoke("tools", "show", "delete_files", *MODULE).stderr
 
 
 class TestCalling:

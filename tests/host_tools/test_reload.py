@@ -16,6 +16,7 @@ import pytest
 from tests.host_tools.project import HANDLERS, QUERY, Project
 from tests.host_tools.samples import context_for, define, names
 from toolcrib.errors import InvalidTool, UsageError
+from toolcrib.extras import install_command
 from toolcrib.host_tools import (
     HostToolRegistry,
     HostToolsWatcher,
@@ -374,7 +375,7 @@ async def test_without_watchfiles_the_error_names_the_extra(
     watcher = HostToolsWatcher(registry, project.shop())
     await watcher.load()
 
-    with pytest.raises(UsageError, match=re.escape("pip install 'toolcrib[reload]'")):
+    with pytest.raises(UsageError, match=re.escape(install_command("reload"))):
         await watcher.watch()
 
 

@@ -31,6 +31,7 @@ from toolcrib import (
 )
 from toolcrib.adapters.openai import Governance
 from toolcrib.errors import UsageError
+from toolcrib.extras import install_command
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry
 from toolcrib.ledger.record import events
 from toolcrib.telemetry import Instrumentation, instrument
@@ -81,7 +82,7 @@ except ValueError as error:
     print(error)
 """
 
-    assert run_python(code).endswith("run: pip install 'toolcrib[telemetry]'")
+    assert run_python(code).endswith(f"run: {install_command('telemetry')}")
 
 
 @pytest.mark.wire

@@ -52,6 +52,11 @@ def similar_name(name: str, known: Collection[str], likeness: float = 0.6) -> st
     return folded[nearest[0]] if nearest else None
 
 
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """A question for the end of a message about an unknown tool, or nothing."""
+    return UnknownName(name, similar_name(name[:128], known)).hint
+
+
 def check_names(
     setting: str,
     names: Iterable[str],

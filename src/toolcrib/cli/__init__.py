@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from toolcrib._lazy import lazy_exports
@@ -15,7 +15,7 @@ __all__ = ["Exit", "main"]
 
 _MISSING = """\
 The toolcrib command needs {name}, which is not installed.
-Install what it needs with: pip install 'toolcrib[cli]'"""
+Install what it needs with: {command}"""
 
 
 def main() -> None:
@@ -26,12 +26,13 @@ def main() -> None:
         # Asked by installers and scripts, often, and in need of nothing.
         print(f"toolcrib {__version__}")
         return
-    try:
-        import_module("rich")
-        import_module("typer")
-    except ModuleNotFoundError as error:
-        print(_MISSING.format(name=error.name), file=sys.stderr)
-        raise SystemExit(1) from None
+    for name in ("rich", "typer"):
+        # Found, not imported: most commands print without rich.
+        if find_spec(name) is None:
+            from toolcrib.extras import install_command
+
+            print(_MISSING.format(name=name, command=install_command("cli")), file=sys.stderr)
+            raise SystemExit(1)
 
     from toolcrib.cli.app import app
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json as json_text
+import time
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from toolcrib.approval.authority import quorum_text
-from toolcrib.approval.caller import Caller
-from toolcrib.approval.decision import Quorum
-from toolcrib.approval.duration import read_duration
 from toolcrib.cli.arguments import read_arguments
 from toolcrib.cli.output import show, show_json, show_note
 from toolcrib.cli.service import (
@@ -46,9 +44,11 @@ def list_command(
 
     Example: toolcrib approvals list --store crib.sqlite3
     """
-    with open_service(store, url, token_file) as service:
-        params = {"session_id": session, "is_all": is_all}
-        requests: list[dict[str, Any]] = service.ask("approvals.list", params)["approvals"]
+    requests = None if is_all or url is not None else _pending_in(store, session)
+    if requests is None:
+        with open_service(store, url, token_file) as service:
+            params = {"session_id": session, "is_all": is_all}
+            requests = _requests(service.ask("approvals.list", params))
     if json:
         show_json(requests)
         return
@@ -59,6 +59,19 @@ def list_command(
         votes = _votes_text(request)
         facts = [*identity, created, asker, *([f"votes={votes}"] if votes else [])]
         show(" ".join([*facts, _compact(request["arguments"])]))
+
+
+def _pending_in(store: Path | None, session: str | None) -> list[dict[str, Any]] | None:
+    """The requests in the file alone, which is the quick way; None when it does not do."""
+    if store is None:
+        return None
+    from toolcrib.store.pending_requests import pending_requests
+
+    return pending_requests(store, session, time.time())
+
+
+def _requests(inbox: dict[str, Any]) -> list[dict[str, Any]]:
+    return inbox["approvals"]
 
 
 @app.command("show")
@@ -210,6 +223,8 @@ def _grant_terms(
         if expires is not None or uses is not None or unlimited:
             raise typer.BadParameter("--expires, --uses and --unlimited limit a --grant; name one")
         return None
+    from toolcrib.approval.duration import read_duration
+
     try:
         lifetime = None if expires is None else read_duration(expires)
     except InvalidPolicy as error:
@@ -253,12 +268,17 @@ def _votes_text(request: dict[str, Any]) -> str:
 
 
 def _asker_text(caller: dict[str, Any]) -> str:
+    from toolcrib.approval.caller import Caller
+
     return Caller(
         caller["principal"], caller["transport"], caller["is_model"], frozenset(caller["groups"])
     ).text()
 
 
 def _facts(request: dict[str, Any]) -> list[tuple[str, str]]:
+    from toolcrib.approval.authority import quorum_text
+    from toolcrib.approval.decision import Quorum
+
     facts = [
         ("request", request["approval_id"]),
         ("state", request["state"]),

@@ -81,7 +81,10 @@ def show_note(text: str, style: str | None = None) -> None:
 
 
 def fail(text: str, status: Exit = Exit.FAILED) -> NoReturn:
-    """Print an error and exit."""
+    """Print an error and exit. With --debug, the exception that led to it is shown first."""
+    from toolcrib.cli.debug import show_traceback
+
+    show_traceback()
     show_note(text, "red")
     raise typer.Exit(status)
 
@@ -129,8 +132,7 @@ def _is_installed(module: str) -> bool:
 
 def require_extra(extra: str, command: str) -> None:
     """End the command with status 1 and the command to install, unless the extra is installed."""
+    from toolcrib.extras import install_command
+
     if missing := missing_packages(extra):
-        fail(
-            f"{command} needs {', '.join(missing)}; install it with: "
-            f"pip install 'toolcrib[{extra}]'"
-        )
+        fail(f"{command} needs {', '.join(missing)}; install it with: {install_command(extra)}")

@@ -13,8 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.errors import InvalidTool
-from toolcrib.host_tools.availability import describe_error
+from toolcrib.errors import InvalidTool, describe_error
 from toolcrib.host_tools.host_tools_file import HostToolsFile, load_host_tools_file
 from toolcrib.host_tools.python_modules import load_host_tools_module, register_target
 from toolcrib.host_tools.registrations import Origin
@@ -59,7 +58,8 @@ async def _load(point: EntryPoint, registry: HostToolRegistry) -> Plugin:
     try:
         tools = await register_target(point.load(), registry, Origin(f"plugin {point.name}"))
     except (Exception, SystemExit) as error:
-        logger.exception("the host tools plugin %r was not loaded", point.name)
+        # The caller reports the fault; its traceback is for whoever looks for the cause.
+        logger.info("the host tools plugin %r was not loaded", point.name, exc_info=True)
         return Plugin(point.name, package, point.value, fault=describe_error(error))
     return Plugin(point.name, package, point.value, tools)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from toolcrib.errors import InvalidTool, UsageError
+from toolcrib.extras import install_command
 from toolcrib.host_tools.host_tools_file import (
     HostToolsFile,
     load_host_tools_file,
@@ -101,7 +102,7 @@ class HostToolsWatcher:
             from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
         except ModuleNotFoundError:
             raise UsageError(
-                "hot reload needs watchfiles; run: pip install 'toolcrib[reload]'"
+                f"hot reload needs watchfiles; run: {install_command('reload')}"
             ) from None
         while True:
             files = self._files()

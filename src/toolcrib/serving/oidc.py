@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import UsageError
+from toolcrib.extras import install_command
 from toolcrib.runtime.principal import ROLES, Principal, Role
 from toolcrib.serving.login import Login, LoginFailed
 from toolcrib.serving.signing_keys import Fetch, KeysUnavailable, SigningKeys, is_safe_url
@@ -104,7 +105,7 @@ class OidcLogins:
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         if find_spec("jwt") is None or find_spec("httpx2") is None:
-            raise UsageError("OpenID needs PyJWT and httpx2; pip install 'toolcrib[oidc]'")
+            raise UsageError(f"OpenID needs PyJWT and httpx2; run: {install_command('oidc')}")
         self.issuers = tuple(issuers)
         self._audiences = frozenset(audiences)
         self._clock = clock

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from pydantic_core import from_json, to_json
 
 from toolcrib.errors import LedgerBroken, UsageError
+from toolcrib.extras import install_command
 from toolcrib.ledger.record import Head
 from toolcrib.store.store import every
 
@@ -322,7 +323,7 @@ def _cryptography() -> tuple[Any, Any]:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         raise UsageError(
-            "signed anchors need a package that is missing; run: pip install 'toolcrib[audit]'"
+            f"signed anchors need a package that is missing; run: {install_command('audit')}"
         ) from None
     return serialization, ed25519
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolcrib.errors import UsageError
+from toolcrib.extras import install_command
 from toolcrib.session.bus import EventBus
 from toolcrib.telemetry.conventions import is_content_wanted
 
@@ -35,7 +36,7 @@ def instrument(
         if (error.name or "").partition(".")[0] != "opentelemetry":
             raise
         raise UsageError(
-            "OpenTelemetry's API is not installed; run: pip install 'toolcrib[telemetry]'"
+            f"OpenTelemetry's API is not installed; run: {install_command('telemetry')}"
         ) from None
     return Instrumentation(
         source if isinstance(source, EventBus) else source.bus,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from tests.helpers.patience import PATIENCE
 from toolcrib import PromptEvaluationError, PromptResponse, Session, tool
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.errors import UsageError
+from toolcrib.extras import install_command
 from toolcrib.prompt.attachments import FileAttachment, TextAttachment
 
 ANSWER = response(message("Fine."))
@@ -99,7 +101,7 @@ def test_a_missing_sdk_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "openai", None)
     adapter = OpenAIAdapter(model="m", api_key="k")
 
-    with pytest.raises(UsageError, match=r"pip install 'toolcrib\[openai\]'"):
+    with pytest.raises(UsageError, match=re.escape(install_command("openai"))):
         adapter.evaluate(ask())
     adapter.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import re
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ from tests.helpers.patience import PATIENCE
 from toolcrib import PromptEvaluationError, PromptResponse, Session, tool
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.errors import UsageError
+from toolcrib.extras import install_command
 from toolcrib.ledger.prompt_events import PromptStarted
 
 NAMES = {
@@ -80,7 +82,7 @@ def test_a_missing_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
     adapter = PydanticAIAdapter("anthropic:claude-sonnet-5")
 
-    with pytest.raises(UsageError, match=r"pip install 'toolcrib\[pydantic-ai\]'"):
+    with pytest.raises(UsageError, match=re.escape(install_command("pydantic-ai"))):
         adapter.evaluate(ask())
     adapter.close()
 

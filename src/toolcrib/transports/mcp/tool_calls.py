@@ -16,6 +16,7 @@ from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 from mcp_types import INVALID_PARAMS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from toolcrib.approval.tool_names import did_you_mean
 from toolcrib.errors import Refused
 from toolcrib.ledger.events import ToolProgress
 from toolcrib.runtime.approval_messages import ListApprovals, OneApproval
@@ -350,7 +351,9 @@ class ToolCallHandler:
         failure = result.failure
         if failure is not None and failure.kind == "not_found":
             facts = {**meta_of(result), "failure": asdict(failure)}
-            raise MCPError(INVALID_PARAMS, f"Unknown tool: {result.tool[:128]}", {CALL_META: facts})
+            names = [tool["name"] for tool in tool_list.tools]
+            text = f"Unknown tool: {result.tool[:128]}{did_you_mean(result.tool, names)}"
+            raise MCPError(INVALID_PARAMS, text, {CALL_META: facts})
         reply = request.reply
         if isinstance(reply, MCPError):
             if result.status == "failed":

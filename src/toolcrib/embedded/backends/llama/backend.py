@@ -38,6 +38,7 @@ from toolcrib.embedded.backends.llama.transcript import (
 )
 from toolcrib.embedded.model_files import DEFAULT, find_model
 from toolcrib.errors import BackendFailed, UsageError
+from toolcrib.extras import install_command
 
 LONGEST_ANSWER: Final = 1500
 LONGEST_TEXT: Final = 400
@@ -175,7 +176,7 @@ class LlamaModel:
                 llama: Any = importlib.import_module("xllamacpp")
             except ImportError:
                 raise UsageError(
-                    "the local model needs xllamacpp; run: pip install 'toolcrib[llama]'"
+                    f"the local model needs xllamacpp; run: {install_command('llama')}"
                 ) from None
             self._server = llama.Server(self._params(llama))
         return self._server
