@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import AtTerminal, at_terminal, run
+from tests.cli.command import AtTerminal, at_terminal, environment, run
 from tests.helpers.screen import WIDTHS, past_the_edge, screen_lines
 from toolcrib.demo.story import DATA, INPUTS
 
@@ -244,6 +246,37 @@ async def test_ctrl_c_stops_it_and_says_what_was_ordered(tmp_path: Path) -> None
     assert "Stopped. Nothing was ordered." in shown
     assert "Traceback" not in shown
     assert orders(folder) == []
+
+
+def test_after_a_minimal_install_it_says_in_one_line_what_to_install(tmp_path: Path) -> None:
+    """Newcomers 4: no traceback, nothing is begun, and one command installs all that is missing."""
+    program = tmp_path / "minimal.py"
+    program.write_text(
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in ('openai', 'mcp', 'pandas'):\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        "sys.argv = ['toolcrib', 'demo', '--folder', 'demo']\n"
+        "from toolcrib.cli import main\n"
+        "main()\n",
+        "utf-8",
+    )
+    refused = subprocess.run(
+        [sys.executable, str(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment(),
+    )
+
+    assert refused.returncode == 1
+    [line] = refused.stderr.splitlines()
+    assert "the demo needs more packages; install them with: pip install" in line
+    assert "[openai,mcp,code]" in line
+    assert not (tmp_path / "demo").exists()
 
 
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
