@@ -60,8 +60,7 @@ def demo(
     from toolcrib.demo.story import DATA
     from toolcrib.errors import ToolcribError
 
-    for extra in ("openai", "server", "mcp", "search", "code", "sandbox"):
-        require_extra(extra, "demo")
+    require_extra("demo", "demo")
     place = folder or Path(tempfile.mkdtemp(prefix="toolcrib-demo-"))
     try:
         place.mkdir(parents=True, exist_ok=True)
