@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
-_COLLECTING = re.compile(r"Collecting ([\w.-]+)")
+_PACKAGE = re.compile(r"(?:Collecting|Processing) \S")
 _SIZE = re.compile(r"\s+(?:Downloading|Using cached) (\S+) \(([\d.]+ [kMG]B)\)")
 _SILENT = (
     "  ",
@@ -16,6 +16,9 @@ _SILENT = (
     "Getting requirements ",
     "Installing build dependencies",
     "Looking in ",
+    "Successfully built ",
+    # Of indexes that are folders.
+    "WARNING: Location ",
     "Obtaining ",
     "Preparing ",
     "Requirement already ",
@@ -33,10 +36,10 @@ def steps(lines: Iterable[str]) -> Iterator[str]:
     """The lines that tell a person what goes on, one for every ten packages."""
     count = 0
     for line in lines:
-        if _COLLECTING.match(line):
+        if _PACKAGE.match(line):
             count += 1
             if count % _MANY == 1:
-                yield f"   fetching packages: {count} and more"
+                yield f"   fetching packages {count} to {count + _MANY - 1}"
         elif size := _SIZE.match(line):
             if size[2].endswith("MB") and float(size[2].split()[0]) >= _MANY:
                 yield f"   {size[1].split('-')[0]}, {size[2]}"
