@@ -40,6 +40,9 @@ NEEDS: dict[str, tuple[Role, ...]] = {
     "grants.get": ("approver", "auditor"),
     "grants.preview": ("caller", "approver", "auditor"),
     "grants.revoke": ("approver",),
+    "artifacts.get": ("caller", "auditor"),
+    "calls.list": ("caller", "auditor"),
+    "calls.sums": ("caller", "auditor"),
     "events.list": ("caller", "auditor"),
 }
 

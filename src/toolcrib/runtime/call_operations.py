@@ -8,13 +8,15 @@ from pydantic_core import from_json
 
 from toolcrib.approval.tool_names import did_you_mean
 from toolcrib.errors import Refused, UsageError
-from toolcrib.ledger.encoding import encode_value
-from toolcrib.runtime.messages import CallResult, ToolFacts, Tools
+from toolcrib.ledger.encoding import encode_value, plain_facts
+from toolcrib.runtime.messages import ArtifactPage, CallResult, OneArtifact, ToolFacts, Tools
+from toolcrib.session.artifacts import Artifacts
 from toolcrib.tools.prepared_tool import is_available
 
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
     from toolcrib.runtime.live_session import LiveSession
+    from toolcrib.store.store import Store
     from toolcrib.tools.argument_names import Spellings
     from toolcrib.tools.prepared_tool import PreparedTool
 
@@ -44,6 +46,28 @@ def call_result(outcome: Outcome) -> CallResult:
         failure=outcome.failure,
         approval_id=outcome.approval.approval_id if outcome.approval else None,
         artifact_id=outcome.artifact_id,
+        metadata=plain_facts(dict(outcome.metadata)) if outcome.metadata else {},
+    )
+
+
+def artifact_page(store: Store, params: OneArtifact, most_chars: int) -> ArtifactPage:
+    """A page of an artifact. Raises `Refused` (not_found)."""
+    artifacts = Artifacts(store, params.session_id)
+    try:
+        page = artifacts.read(
+            params.artifact_id,
+            offset=params.offset,
+            limit=min(params.limit or most_chars, most_chars),
+        )
+    except UsageError as error:
+        raise Refused("not_found", str(error)) from None
+    return ArtifactPage(
+        artifact_id=params.artifact_id,
+        text=page.text,
+        media_type="text/plain",
+        offset=page.offset,
+        total_chars=page.total_chars,
+        next_offset=page.next_offset,
     )
 
 

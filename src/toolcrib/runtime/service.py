@@ -11,7 +11,12 @@ from pydantic_core import to_json
 from toolcrib._version import __version__
 from toolcrib.errors import Refused
 from toolcrib.ledger.event_kinds import ALL_EVENTS, PASSING
-from toolcrib.runtime import approval_operations, call_operations, grant_operations
+from toolcrib.runtime import (
+    approval_operations,
+    audit_operations,
+    call_operations,
+    grant_operations,
+)
 from toolcrib.runtime.approval_messages import (
     ApprovalFacts,
     Decide,
@@ -25,9 +30,11 @@ from toolcrib.runtime.approval_messages import (
     PreviewGrant,
     Revoked,
 )
+from toolcrib.runtime.audit_messages import Calls, ListCalls, SumCalls, Sums
 from toolcrib.runtime.event_reader import GAP, EventReader, envelope_of
 from toolcrib.runtime.idempotency import about_key, with_keyed_call_id, with_keyed_session_id
 from toolcrib.runtime.messages import (
+    ArtifactPage,
     CallResult,
     CallTool,
     Cancelled,
@@ -40,6 +47,7 @@ from toolcrib.runtime.messages import (
     ListTools,
     NewCall,
     Nothing,
+    OneArtifact,
     OneCall,
     OneSession,
     OneTool,
@@ -334,6 +342,14 @@ class Service:
         )
         return Revoked(was_standing=was_standing)
 
+    async def list_calls(self, params: ListCalls, who: Principal) -> Calls:
+        """Calls over all sessions of the principal; auditors and admins see those of everybody."""
+        return await audit_operations.list_calls(self._store, params, who)
+
+    async def sum_calls(self, params: SumCalls, who: Principal) -> Sums:
+        """What those calls took together: times, tokens, cost."""
+        return await audit_operations.sum_calls(self._store, params, who)
+
     async def list_events(self, params: ListEvents, who: Principal) -> Events:
         """The recorded events after a sequence number: fewer than `limit` when they are large."""
         await self._sessions.seen(params.session_id, who)
@@ -347,6 +363,17 @@ class Service:
         )
         envelopes = [asdict(envelope_of(record)) for record in records]
         return Events(events=envelopes, last_seq=records[-1].seq if records else params.after)
+
+    async def get_artifact(self, params: OneArtifact, who: Principal) -> ArtifactPage:
+        """A whole result that was too long for the model, page by page when it is large."""
+        await self._sessions.seen(params.session_id, who)
+        return await ask_store(
+            self._store,
+            call_operations.artifact_page,
+            self._store,
+            params,
+            self._config.max_payload_bytes,
+        )
 
     def follow(self, session_id: str, after: int = 0, who: Principal = OWNER) -> EventReader:
         """A reader of the events of a live session. The caller closes it."""

@@ -53,6 +53,7 @@ ROUTES: Final = (
     OperationRoute("tools.list", "GET", f"{_SESSION}/tools"),
     OperationRoute("tools.info", "GET", f"{_SESSION}/tools/{{name}}"),
     OperationRoute("tools.cancel", "POST", f"{_SESSION}/calls/{{call_id}}/cancel"),
+    OperationRoute("artifacts.get", "GET", f"{_SESSION}/artifacts/{{artifact_id}}"),
     OperationRoute("prompt.resume", "POST", f"{_SESSION}/prompt/resume", streams="answer"),
     OperationRoute("prompt.cancel", "POST", f"{_SESSION}/prompt/cancel"),
     OperationRoute("session.create", "POST", "/v1/sessions", status=201),
@@ -69,5 +70,7 @@ ROUTES: Final = (
     OperationRoute("grants.preview", "POST", "/v1/grant-previews"),
     OperationRoute("grants.get", "GET", "/v1/grants/{grant_id}"),
     OperationRoute("grants.revoke", "DELETE", "/v1/grants/{grant_id}"),
+    OperationRoute("calls.list", "GET", "/v1/calls"),
+    OperationRoute("calls.sums", "GET", "/v1/usage"),
     OperationRoute("runtime.capabilities", "GET", "/v1/capabilities"),
 )
