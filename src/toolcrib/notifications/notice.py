@@ -44,7 +44,7 @@ class Notice:
     failure: str | None = None
     error: str | None = None
     """The class of the exception, if there was one."""
-    arguments: dict[str, Any] | None = field(default=None, repr=False)
+    arguments: Any = field(default=None, repr=False)
     """The redacted arguments, which go only to a receiver that is to have them."""
 
 
@@ -79,7 +79,7 @@ def failed_notice(event: ToolInvoked) -> Notice:
         principal=event.principal,
         failure=failure.kind,
         error=failure.error_type,
-        arguments=event.params if isinstance(event.params, dict) else None,
+        arguments=event.params,
     )
 
 
@@ -143,7 +143,7 @@ def _slack(notice: Notice, options: NotificationOptions) -> dict[str, Any]:
         button = {"type": "button", "text": {"type": "plain_text", "text": "Open"}, "url": link}
         blocks.append({"type": "actions", "elements": [button]})
     if (command := _command(notice)) is not None:
-        note = {"type": "mrkdwn", "text": f"or run `{_slack_text(command)}`"}
+        note = {"type": "mrkdwn", "text": f"or run `{command}`"}
         blocks.append({"type": "context", "elements": [note]})
     return {"text": title, "blocks": blocks}
 
@@ -223,7 +223,8 @@ def _short(text: str, longest: int = _LONGEST) -> str:
 def _slack_text(text: str) -> str:
     """Text in which nothing is a mention, a link or markup."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return escaped.replace("`", "'").replace("*", "∗")
+    # An invisible joiner keeps a pair of signs from being markup.
+    return re.sub(r"([*_~`])", "\u2060\\1", escaped)
 
 
 def _time(at: float) -> str:
