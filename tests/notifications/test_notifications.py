@@ -33,7 +33,7 @@ from toolcrib.notifications.delivery import (
 )
 from toolcrib.notifications.notice import Notice
 from toolcrib.notifications.options import read_secret
-from toolcrib.notifications.watch import Notifications
+from toolcrib.notifications.watch import NotificationWatch
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.runtime import Runtime, create_runtime
 from toolcrib.testing import FakeClock
@@ -179,7 +179,7 @@ async def test_a_request_is_told_again_before_it_expires(sqlite_path: Path) -> N
         assert deadline is not None
         with receiver() as hook:
             clock.advance(deadline - 301 - clock())
-            watch = Notifications([options(hook.url)], store, clock=clock)
+            watch = NotificationWatch([options(hook.url)], store, clock=clock)
             watch.start(runtime.bus)
             await watch.look()
             clock.advance(2)

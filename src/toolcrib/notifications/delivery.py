@@ -17,10 +17,11 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.notifications.notice import Notice, body_of
+from toolcrib.store.anchors import NoRedirects
 
 if TYPE_CHECKING:
     from toolcrib.notifications.options import NotificationOptions
@@ -82,7 +83,7 @@ def post(request: WebhookRequest) -> None:
     """Send a request. Raises `NotAccepted`, whose reason has nothing of the URL."""
     out = urllib.request.Request(request.url, request.body, request.headers, method="POST")
     # Another place that answers in this one's name has not got the notice.
-    opener = urllib.request.build_opener(_NoRedirects)
+    opener = urllib.request.build_opener(NoRedirects)
     try:
         with opener.open(out, timeout=POST_SECONDS) as response:
             response.read(0)
@@ -93,13 +94,6 @@ def post(request: WebhookRequest) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise NotAccepted(f"it cannot be reached: {type(reason).__name__}") from None
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(
-        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> None:
-        return None
 
 
 @dataclass(slots=True)

@@ -42,7 +42,7 @@ FAILURES: Final = frozenset(
 """The kinds of failure that are told: what is wrong with tools, not with their callers."""
 
 
-class Notifications:
+class NotificationWatch:
     """The notifications of one runtime. `on_outcome` is told what becomes of each notice."""
 
     def __init__(

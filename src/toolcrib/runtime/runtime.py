@@ -30,7 +30,7 @@ from toolcrib.tools.prepared_tool import prepare
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toolcrib.notifications.watch import Notifications
+    from toolcrib.notifications.watch import NotificationWatch
     from toolcrib.session.session import Session
     from toolcrib.store.store import Store
 
@@ -260,12 +260,12 @@ class PrincipalOperations(ChatOperations):
         return SessionEvents(follow, after)
 
 
-def _notifications(config: RuntimeConfig, store: Store) -> Notifications | None:
+def _notifications(config: RuntimeConfig, store: Store) -> NotificationWatch | None:
     if not config.notifications:
         return None
-    from toolcrib.notifications.watch import Notifications
+    from toolcrib.notifications.watch import NotificationWatch
 
-    return Notifications(config.notifications, store)
+    return NotificationWatch(config.notifications, store)
 
 
 def _registry(config: RuntimeConfig) -> HostToolRegistry:
