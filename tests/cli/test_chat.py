@@ -127,9 +127,9 @@ def test_long_results_are_cut(capsys: pytest.CaptureFixture[str]) -> None:
     ("failure", "line"),
     [
         (None, 'add {"a": 1} -> no (0.00 s)\n'),
-        ("denied", 'add {"a": 1} denied: no\n'),
-        ("not_permitted", 'add {"a": 1} denied: no\n'),
-        ("expired", 'add {"a": 1} expired: no\n'),
+        ("denied", 'add {"a": 1} denied: no (0.00 s)\n'),
+        ("not_permitted", 'add {"a": 1} denied: no (0.00 s)\n'),
+        ("expired", 'add {"a": 1} expired: no (0.00 s)\n'),
         ("tool_error", 'add {"a": 1} failed: no (0.00 s)\n'),
     ],
 )

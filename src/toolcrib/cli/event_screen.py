@@ -14,6 +14,7 @@ from toolcrib.ledger.events import (
     ToolUnavailable,
 )
 from toolcrib.ledger.prompt_events import TextDelta, ToolWithheld
+from toolcrib.terminal_text import STATUS_STYLES, end_word
 
 if TYPE_CHECKING:
     from toolcrib.ledger.events import Event
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 MAX_CHARS: Final = 200
 """How much of a call's arguments or result is shown."""
-_DENIALS: Final = ("denied", "not_permitted")
 
 
 class EventScreen:
@@ -101,16 +101,12 @@ def shown_call(name: str, arguments: Any) -> str:
 
 def _invoked(event: ToolInvoked) -> tuple[str, str | None]:
     """The line of a call that is over, and its style: a denial is no failure of the tool."""
-    call, message = shown_call(event.name, event.params), _cut(event.message)
-    duration = f"({event.duration_seconds:.2f} s)"
-    if event.success:
-        return f"{call} -> {message} {duration}", None
-    kind = event.failure.kind if event.failure else "failed"
-    if kind in _DENIALS:
-        return f"{call} denied: {message}", "yellow"
-    if kind == "expired":
-        return f"{call} expired: {message}", "yellow"
-    return f"{call} failed: {message} {duration}", "red"
+    kind = event.failure.kind if event.failure else None
+    word = end_word(is_success=event.success, failure_kind=kind)
+    end = "->" if word == "ok" else f"{word}:"
+    call, duration = shown_call(event.name, event.params), f"({event.duration_seconds:.2f} s)"
+    style = None if word == "ok" else STATUS_STYLES[word]
+    return f"{call} {end} {_cut(event.message)} {duration}", style
 
 
 def _progress(event: ToolProgress) -> str:
