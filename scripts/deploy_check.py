@@ -11,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -68,10 +70,11 @@ def check_image() -> None:
 
 def check_compose() -> None:
     """The compose file has only keys and values of the Compose Specification."""
-    from compose_spec import PyCompose
-
+    compose_spec: Any = import_module("compose_spec")
     try:
-        PyCompose.from_yaml(interpolated((DEPLOY / "compose.yaml").read_text("utf-8"), EXAMPLES))
+        compose_spec.PyCompose.from_yaml(
+            interpolated((DEPLOY / "compose.yaml").read_text("utf-8"), EXAMPLES)
+        )
     except ValueError as error:
         raise Fault(f"compose.yaml: {error}") from None
 
