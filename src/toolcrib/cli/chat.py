@@ -18,6 +18,7 @@ from toolcrib.cli.results import prompt_status
 from toolcrib.cli.service import current_person
 from toolcrib.errors import EndOfInput
 from toolcrib.runtime.service import as_json
+from toolcrib.terminal_text import STATUS_STYLES, end_word
 
 if TYPE_CHECKING:
     from toolcrib.runtime.event_reader import Envelope
@@ -50,7 +51,8 @@ class EventScreen:
             case "model.text_delta":
                 self._write(data)
             case "tool.invoked":
-                self._note(_invoked(data), None if data["success"] else "red")
+                word = _end_word(data)
+                self._note(_invoked(data, word), None if word == "ok" else STATUS_STYLES[word])
             case "tool.progress":
                 self._note(_progress(data), "dim")
             case "tool.output":
@@ -95,10 +97,16 @@ class EventScreen:
             self._written += "\n"
 
 
-def _invoked(data: Mapping[str, Any]) -> str:
+def _end_word(data: Mapping[str, Any]) -> str:
+    failure: Mapping[str, Any] = data.get("failure") or {}
+    return end_word(is_success=data["success"], failure_kind=failure.get("kind"))
+
+
+def _invoked(data: Mapping[str, Any], word: str) -> str:
     arguments = json.dumps(data.get("params"), ensure_ascii=False)
     duration = f"{data.get('duration_seconds', 0.0):.2f} s"
-    return f"{data['name']} {_cut(arguments)} -> {_cut(data['message'])} ({duration})"
+    end = "->" if word == "ok" else f"{word}:"
+    return f"{data['name']} {_cut(arguments)} {end} {_cut(data['message'])} ({duration})"
 
 
 def _progress(data: Mapping[str, Any]) -> str:
