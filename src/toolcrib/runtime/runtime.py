@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.tool_table import check_rules
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
-from toolcrib.host_tools.registry import host_tool_registry
+from toolcrib.host_tools.registry import HostToolRegistry, host_tool_registry
 from toolcrib.runtime.chat import ChatOperations
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.idempotency import IdempotencyKeys
@@ -30,7 +30,9 @@ from toolcrib.tools.prepared_tool import prepare
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from toolcrib.notifications.watch import NotificationWatch
     from toolcrib.session.session import Session
+    from toolcrib.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -52,13 +54,13 @@ class Runtime(ChatOperations):
 
     def __init__(self, config: RuntimeConfig) -> None:
         self.config = config
-        registry = config.host_tool_registry
-        self.registry = host_tool_registry if registry is None else registry
+        self.registry = _registry(config)
         self.store = config.store or MemoryStore()
         self.quotas = Quotas(config.principal_limits, time.monotonic)
         """What each principal has taken of the runtime."""
         self.bus = EventBus()
         """Hears the events of every session that is opened while somebody listens here."""
+        self.notifications = _notifications(config, self.store)
         self._owns_store = config.store is None
         self._sessions: LiveSessions | None = None
         self._service: Service | None = None
@@ -103,6 +105,8 @@ class Runtime(ChatOperations):
                 _sweep(self._sessions, self.config.idle_seconds / 4)
             )
 
+        if self.notifications is not None:
+            self.notifications.start(self.bus)
         if self.config.anchors is not None:
             from toolcrib.store.anchors import anchors_of, send_anchors
 
@@ -132,6 +136,8 @@ class Runtime(ChatOperations):
         await sessions.close_all()
         # Cancelled operations have yet to report so to their clients.
         await self._wait_until_idle(STOP_SECONDS)
+        if self.notifications is not None:
+            await self.notifications.close()
         if self._anchoring is not None:
             # It sends what changed once more, now that every session is closed.
             self._is_closed.set()
@@ -252,6 +258,24 @@ class PrincipalOperations(ChatOperations):
             return ReaderSource(service.follow(session_id, seq, self._who))
 
         return SessionEvents(follow, after)
+
+
+def _notifications(config: RuntimeConfig, store: Store) -> NotificationWatch | None:
+    if not config.notifications:
+        return None
+    from toolcrib.notifications.watch import NotificationWatch
+
+    return NotificationWatch(config.notifications, store)
+
+
+def _registry(config: RuntimeConfig) -> HostToolRegistry:
+    """The registry that is served: the one given, one of the tools given, or the default one."""
+    if not config.tools:
+        registry = config.host_tool_registry
+        return host_tool_registry if registry is None else registry
+    own = HostToolRegistry()
+    own.add_all((tool, None) for tool in config.tools)
+    return own
 
 
 async def _sweep(sessions: LiveSessions, seconds: float) -> None:
