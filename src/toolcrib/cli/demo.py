@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from toolcrib.cli.output import Exit, fail, require_extra
+from toolcrib.cli.output import Exit, fail, require_extras
 
 if TYPE_CHECKING:
     from toolcrib.demo.play import End
@@ -52,6 +52,9 @@ def demo(
 
     Example: toolcrib demo --backend llama --open
     """
+    # Before anything of the demo is imported, which needs them.
+    require_extras(("demo",), "the demo")
+
     import asyncio
     import tempfile
 
@@ -60,8 +63,6 @@ def demo(
     from toolcrib.demo.story import DATA
     from toolcrib.errors import ToolcribError
 
-    for extra in ("openai", "server", "mcp", "search", "code", "sandbox"):
-        require_extra(extra, "demo")
     place = folder or Path(tempfile.mkdtemp(prefix="toolcrib-demo-"))
     try:
         place.mkdir(parents=True, exist_ok=True)

