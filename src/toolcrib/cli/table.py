@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import typer
 
+from toolcrib.cli.store_options import time_text
 from toolcrib.terminal_text import (
     columns,
     columns_of,
@@ -78,3 +80,16 @@ def show_facts(facts: Sequence[tuple[str, str]], *, room: int | None = None) -> 
     for name, value in facts:
         line = showable(f"{name + ':':<{space}}{value}")
         typer.echo("\n".join(wrap(line, width, hanging=" " * space)))
+
+
+def moment_text(at: float) -> str:
+    """A time in a table: how long ago or in how long, which a person reads at a glance; in a pipe
+    the time itself.
+    """
+    if not sys.stdout.isatty():
+        return time_text(at)
+    seconds = at - time.time()
+    sizes = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+    size, unit = next((each for each in sizes if abs(seconds) >= each[0]), (1, "s"))
+    length = f"{abs(seconds) / size:.0f}{unit}"
+    return f"in {length}" if seconds > 0 else f"{length} ago"
