@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -13,12 +14,16 @@ from toolcrib.approval.decision import Actor, Answer, ApprovalRequest, Approve, 
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.pattern_json import write_pattern
 from toolcrib.approval.terminal import ApprovalDialog
+from toolcrib.cli.output import show_note
 from toolcrib.errors import EndOfInput, InvalidDecision, Refused
+from toolcrib.runtime.service import as_json
 from toolcrib.terminal_text import STATUS_STYLES, showable
 from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Reply
+    from toolcrib.cli.service import ServiceConnection
+    from toolcrib.runtime.typed_operations import TypedOperations
 
 POLL_SECONDS: Final = 1.0
 _AWAY: Final = ("unavailable", "closing", "busy", "too_many_requests", "internal")
@@ -38,6 +43,23 @@ class RequestSource(Protocol):
     async def decide(self, params: Facts) -> Facts:
         """Decide one; returns it as it stands then."""
         ...
+
+
+class SessionRequests:
+    """The requests of one session, or of all, behind a runtime's operations."""
+
+    def __init__(self, operations: TypedOperations, session_id: str | None) -> None:
+        self._operations = operations
+        self._session_id = session_id
+
+    async def pending(self) -> list[Facts]:
+        """The pending requests, oldest first."""
+        listed = await self._operations.list_approvals(session_id=self._session_id)
+        return [as_json(request) for request in listed.approvals]
+
+    async def decide(self, params: Facts) -> Facts:
+        """Decide one."""
+        return as_json(await self._operations.decide(**params))
 
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -83,6 +105,27 @@ async def print_requests(
             if facts["approval_id"] not in seen:
                 seen.add(facts["approval_id"])
                 show(facts)
+
+
+def watch_requests(
+    service: ServiceConnection,
+    session_id: str | None,
+    by: str | None,
+    show: Callable[[Facts], None] | None,
+) -> None:
+    """Follow the requests of a service: `show` each new one or, without it, ask about it at the
+    terminal. Raises `Refused`.
+    """
+
+    async def watched(operations: TypedOperations) -> None:
+        source = SessionRequests(operations, session_id)
+        if show is not None:
+            await print_requests(source, show, lambda text: show_note(text, "yellow"))
+            return
+        show_note("watching for requests; Ctrl-C ends it", "dim")
+        await TerminalWatch(source, by or getpass.getuser()).run()
+
+    service.run(watched)
 
 
 class TerminalWatch:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json as json_text
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import typer
 
 from toolcrib.cli.arguments import read_arguments
-from toolcrib.cli.output import show, show_json, show_note
+from toolcrib.cli.output import show, show_json, show_json_line, show_note
 from toolcrib.cli.service import (
     OptionalStore,
     ServiceConnection,
@@ -20,7 +21,6 @@ from toolcrib.cli.service import (
     open_service,
 )
 from toolcrib.cli.store_options import AnySession, By, Json, time_text
-from toolcrib.cli.request_source import watch_requests
 from toolcrib.cli.table import Row, moment_text, show_facts, show_table
 from toolcrib.errors import InvalidPolicy, Refused
 from toolcrib.terminal_text import STATUS_STYLES
@@ -110,8 +110,14 @@ def watch(
 
     Example: toolcrib approvals watch --url http://127.0.0.1:8420
     """
+    from toolcrib.cli.approval_watch import watch_requests
+    from toolcrib.cli.approver import is_terminal
+
+    def show_new(request: dict[str, Any]) -> None:
+        show_json_line(request) if json else show("\t".join(_row(request).cells))
+
     with open_service(store, url, token_file, by=by) as service, suppress(KeyboardInterrupt):
-        watch_requests(service, session, by, is_json=json)
+        watch_requests(service, session, by, None if is_terminal() and not json else show_new)
 
 
 @app.command("show")

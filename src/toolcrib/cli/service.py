@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar, cast, get_args
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 import typer
 
@@ -74,6 +74,18 @@ class RemoteConnection:
                 "running there?",
             ) from None
         return _answer(status, text)
+
+    def run(self, job: Callable[[TypedOperations], Coroutine[Any, Any, T]]) -> T:
+        """Run several operations in one go, and follow events. Raises `Refused`."""
+        import asyncio
+
+        from toolcrib.client import AsyncClient
+
+        async def connected() -> T:
+            async with AsyncClient(urlunsplit(self._parts), self._token) as client:
+                return await job(client)
+
+        return asyncio.run(connected())
 
     def _send(self, verb: str, path: str, body: str | None) -> tuple[int, bytes]:
         from http.client import HTTPConnection, HTTPSConnection
@@ -145,6 +157,10 @@ class ServiceConnection(Protocol):
 
     def ask(self, operation: str, params: Mapping[str, Any] | None = None) -> Any:
         """Call one operation. Raises `Refused`."""
+        ...
+
+    def run(self, job: Callable[[TypedOperations], Coroutine[Any, Any, T]]) -> T:
+        """Run several operations in one go. Raises `Refused`."""
         ...
 
 

@@ -21,7 +21,6 @@ from toolcrib.cli.runtime_options import (
     takes_runtime_options,
 )
 from toolcrib.cli.service import (
-    RuntimeConnection,
     ServiceConnection,
     TokenFile,
     Url,
@@ -158,7 +157,7 @@ def _call(
     call_id: str | None,
 ) -> dict[str, Any]:
     """Make the call; at a terminal, with its progress and its output as they come."""
-    if not sys.stderr.isatty() or not isinstance(service, RuntimeConnection):
+    if not sys.stderr.isatty():
         params = {"session_id": session_id, "name": tool, "arguments": arguments}
         return service.ask("tools.call", {**params, "call_id": call_id})
     from toolcrib.cli.call_progress import with_progress
