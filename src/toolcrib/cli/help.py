@@ -29,9 +29,18 @@ _INDENT: Final = "  "
 _EXAMPLE: Final = "Example: "
 _MANY_OPTIONS: Final = 12
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Tools": ("host_tools", "host_tools_module", "plugins", "expect_tool", "bind_to", "reload"),
+    "Tools": (
+        "host_tools",
+        "host_tools_module",
+        "plugins",
+        "toolset",
+        "hooks",
+        "expect_tool",
+        "bind_to",
+        "reload",
+    ),
     "Model": ("adapter", "instructions"),
-    "Approval": ("policy", "approve", "approve_own_calls", "approve_by_elicitation"),
+    "Approval": ("policy", "approver_place", "approve", "approve_own_calls", "approve_by_elicitation"),
     "Address": (
         "http",
         "stdio",
@@ -88,7 +97,21 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 class HelpCommand(TyperCommand):
-    """A command whose help is plain text."""
+    """A command whose help is plain text, and whose options default to those of the project."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line, and the project for what it leaves out."""
+        is_help = "--help" in args
+        if not is_help and not ctx.resilient_parsing:
+            from toolcrib.cli.project_options import defaults_of
+
+            ctx.default_map = defaults_of(ctx)
+        rest = super().parse_args(ctx, args)
+        if is_help and not ctx.resilient_parsing:
+            # It was the value of another option: the project was not read, and a policy of it
+            # would not be in force.
+            raise typer.BadParameter("--help cannot be the value of an option")
+        return rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the page."""
