@@ -13,6 +13,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from toolcrib.cli.values import read_plainly
 from toolcrib.terminal_text import (
     columns_of,
     command_lines,
@@ -97,21 +98,25 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 class HelpCommand(TyperCommand):
-    """A command whose help is plain text, and whose options default to those of the project."""
+    """A command whose help is plain text, and whose options default to those of the project. It
+    starts fast: see `read_plainly`.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command line, and the project for what it leaves out."""
-        is_help = "--help" in args
-        if not is_help and not ctx.resilient_parsing:
-            from toolcrib.cli.project_options import defaults_of
-
-            ctx.default_map = defaults_of(ctx)
-        rest = super().parse_args(ctx, args)
-        if is_help and not ctx.resilient_parsing:
-            # It was the value of another option: the project was not read, and a policy of it
-            # would not be in force.
+        read_plainly(self.get_params(ctx))
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        if "--help" in args:
+            super().parse_args(ctx, args)
+            # Still here: it was the value of another option. The project has not been read, so that
+            # its policy would not be in force.
             raise typer.BadParameter("--help cannot be the value of an option")
-        return rest
+        from toolcrib.cli.project_options import project_defaults
+
+        with project_defaults(ctx) as defaults:
+            ctx.default_map = defaults
+            return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the page."""
@@ -119,7 +124,12 @@ class HelpCommand(TyperCommand):
 
 
 class HelpGroup(TyperGroup):
-    """A group whose help and faults are plain text."""
+    """A group whose help and faults are plain text. It starts fast: see `read_plainly`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options."""
+        read_plainly(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Run it. What is wrong with the command line is told in lines that break at words."""
@@ -138,6 +148,11 @@ class HelpGroup(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the page."""
         formatter.write(help_page(self, ctx))
+
+    def summary(self, ctx: Any, name: str) -> str | None:
+        """What the list of commands says of one; None for a hidden one."""
+        command: Any = self.get_command(ctx, name)
+        return None if command is None or command.hidden else _first_sentence(command)
 
 
 def group_of(app: typer.Typer) -> Any:
@@ -208,7 +223,7 @@ def _sections(
         yield "Arguments", [(_argument_name(each), _description(each)) for each in arguments]
     for title, chosen in _grouped(options):
         yield title, [(_option_name(each), _description(each)) for each in chosen]
-    if isinstance(command, TyperGroup):
+    if isinstance(command, HelpGroup):
         yield "Commands", [*_commands(command, ctx)]
 
 
@@ -225,11 +240,10 @@ def _grouped(options: list[TyperOption]) -> Iterator[tuple[str, list[TyperOption
             yield title, chosen
 
 
-def _commands(group: TyperGroup, ctx: Any) -> Iterator[tuple[str, str]]:
+def _commands(group: HelpGroup, ctx: Any) -> Iterator[tuple[str, str]]:
     for name in group.list_commands(ctx):
-        command: Any = group.get_command(ctx, name)
-        if command is not None and not command.hidden:
-            yield name, _first_sentence(command)
+        if (summary := group.summary(ctx, name)) is not None:
+            yield name, summary
 
 
 def _first_sentence(command: Any) -> str:

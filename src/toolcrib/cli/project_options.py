@@ -8,9 +8,10 @@ how this module knows which options are.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -75,8 +76,8 @@ class Invocation:
     """One run of a command."""
 
     choice: ProjectChoice
-    absent: set[str] = field(default_factory=set[str])
-    """The options that are not on the command line."""
+    present: frozenset[str] = frozenset()
+    """The options that are on the command line."""
     _project: Project | None = None
     _is_read: bool = False
 
@@ -115,7 +116,7 @@ def current_project() -> Project | None:
 def is_on_command_line(*names: str) -> bool:
     """Whether the command line has one of these options."""
     invocation = _INVOCATION.get()
-    return invocation is not None and any(name not in invocation.absent for name in names)
+    return invocation is not None and not invocation.present.isdisjoint(names)
 
 
 class ProjectDefaults(dict[str, Any]):
@@ -125,10 +126,12 @@ class ProjectDefaults(dict[str, Any]):
         super().__init__()
         self._command = command
         self._invocation = invocation
+        self.absent: set[str] = set()
+        """The options that are not on the command line."""
 
     def get(self, name: str, default: Any = None) -> Any:  # type: ignore[override]
         """The project's value for an option; `default` when it has none."""
-        self._invocation.absent.add(name)
+        self.absent.add(name)
         setting = setting_of(name, self._command)
         project = None if setting is None else self._invocation.project()
         if setting is None or project is None:
@@ -137,13 +140,19 @@ class ProjectDefaults(dict[str, Any]):
         return default if value is None else value
 
 
-def defaults_of(ctx: Any) -> ProjectDefaults | None:
-    """The project's values for the command of a context; None for one without a project."""
+@contextmanager
+def project_defaults(ctx: Any) -> Generator[ProjectDefaults | None]:
+    """The project's values for the command of a context, whose command line is read in the block;
+    None for a command without a project.
+    """
     invocation = _INVOCATION.get()
     command = command_of(ctx)
     if invocation is None or command is None or command in WITHOUT_PROJECT:
-        return None
-    return ProjectDefaults(command, invocation)
+        yield None
+        return
+    defaults = ProjectDefaults(command, invocation)
+    yield defaults
+    invocation.present = frozenset(ctx.params) - defaults.absent
 
 
 def command_of(ctx: Any) -> str | None:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -130,6 +129,7 @@ def run_hosted(
 
     A command whose stdout is a protocol claims its pipes first: modules of the host may print.
     """
+    import asyncio
 
     async def served() -> T:
         async with hosted_runtime(options) as runtime:

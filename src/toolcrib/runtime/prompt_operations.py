@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
@@ -17,6 +17,7 @@ from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import UserText
 from toolcrib.runtime.live_session import wait_at_most
 from toolcrib.runtime.messages import PromptResult, PromptStatus
+from toolcrib.runtime.session_setup import OPEN_PROMPT
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 1.0
 """How often the store is read for decisions of other processes."""
-
-_UNFINISHED: Final = "prompt"
-"""The host setting that holds the text of a prompt which has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +50,14 @@ class PromptRunner:
         session that has not ended is abandoned.
         """
         await abandon_prompt(self.live)
-        self.live.session.set_host_setting(_UNFINISHED, text)
+        self.live.session.set_host_setting(OPEN_PROMPT, text)
         return await self._until_answered(text, self.adapter.evaluate_async, waits=waits)
 
     async def resume(self, *, waits: bool) -> PromptResult:
         """Resume the prompt that has not ended. Raises `Refused` (conflict) when there is none, or
         when it cannot be resumed.
         """
-        text = self.live.session.host_setting(_UNFINISHED)
+        text = self.live.session.host_setting(OPEN_PROMPT)
         if text is None:
             raise Refused("conflict", "the session has no prompt to resume; send one")
         return await self._until_answered(text, self.adapter.resume_async, waits=waits)
@@ -82,7 +80,7 @@ class PromptRunner:
         except UsageError as error:
             raise Refused("conflict", str(error)) from None
         if response.status != "waiting":
-            live.session.set_host_setting(_UNFINISHED, None)
+            live.session.set_host_setting(OPEN_PROMPT, None)
         return await _result(live, response)
 
     async def _ask(
@@ -91,7 +89,8 @@ class PromptRunner:
         """Evaluate the prompt with the tools that the session has now."""
         session = self.live.session
         tools = {name: prepared.tool for name, prepared in self.live.executor.tools.items()}
-        prompt = _prompt(list(tools.values()), self.instructions, text)
+        offered = [*tools.values(), *(prepared.tool for prepared in self.live.hosted.values())]
+        prompt = _prompt(offered, self.instructions, text)
         governance = self.live.governance(tools, self.caller)
         return await ask(prompt, session=session, governance=governance, stream=True, follows=True)
 
@@ -101,9 +100,9 @@ async def abandon_prompt(live: LiveSession) -> bool:
     False when there is none.
     """
     session = live.session
-    if session.host_setting(_UNFINISHED) is None:
+    if session.host_setting(OPEN_PROMPT) is None:
         return False
-    session.set_host_setting(_UNFINISHED, None)
+    session.set_host_setting(OPEN_PROMPT, None)
     turn = await turn_of(live)
     for call in await ask_store(session.store, session.open_calls):
         if _is_of_prompt(call, turn):
@@ -135,7 +134,7 @@ async def turn_of(live: LiveSession) -> int:
 
 async def was_begun(live: LiveSession, claim: KeyClaim) -> bool:
     """Whether a prompt that was sent under an idempotency key began, and waits or was cut off."""
-    is_unfinished = live.session.host_setting(_UNFINISHED) is not None
+    is_unfinished = live.session.host_setting(OPEN_PROMPT) is not None
     return is_unfinished and await turn_of(live) > claim.after_turn
 
 
