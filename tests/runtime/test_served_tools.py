@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.runtime.host_runtime import call, host_tool, new_session, refusal, scripted, serving
-from toolcrib import GlobalHooks, Hooks, Policy, Rule
+from toolcrib import GlobalHooks, Hooks, Policy, Rule, SqliteStore
 from toolcrib.context import AgentContext
 from toolcrib.errors import DuplicateTool, UsageError
 from toolcrib.runtime.runtime import Runtime
-from toolcrib.testing import ScriptedOpenAI, says
+from toolcrib.testing import ScriptedOpenAI, calls, says
 from toolcrib.tools.web_search import web_search_tool
 from toolcrib.toolsets import BaseTool, Toolset
 
@@ -23,6 +24,9 @@ class Greet(BaseTool):
 
     def is_available(self) -> bool:
         return self.is_ready
+
+    def get_instruction(self, ctx: Any) -> str | None:
+        return f"Greet kindly in {ctx.session_id}."
 
     async def call(self, ctx: Any, who: str) -> str:
         return f"hello {who}"
@@ -147,6 +151,61 @@ class TestToolsets:
         assert "greet" in listed.unavailable
         assert refused.failure is not None
         assert refused.failure.kind == "not_found"
+
+
+class TestInstructions:
+    @pytest.mark.parametrize("by", ["toolset", "registry"])
+    async def test_a_tool_instructs_the_model(self, by: str) -> None:
+        """F9: `get_instruction` is asked for every prompt, and follows the host's instructions."""
+        script = ScriptedOpenAI([says("hi")])
+        config: dict[str, Any] = {"adapter": scripted(script), "instructions": "Be brief."}
+        if by == "toolset":
+            config["toolsets"] = [Toolset(AgentContext(), [Greet])]
+        async with serving(**config) as runtime:
+            if by == "registry":
+                runtime.registry.add(Greet())
+            await runtime.send_prompt(await new_session(runtime, session_id="desk"), "hi")
+
+        assert script.requests[0]["instructions"] == "Be brief.\n\nGreet kindly in desk."
+
+    async def test_a_tool_that_cannot_instruct_stops_the_prompt(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What it says may keep the model from harm, so nothing is sent without it."""
+
+        def fail(self: Greet, ctx: Any) -> str:
+            raise RuntimeError("no manual")
+
+        monkeypatch.setattr(Greet, "get_instruction", fail)
+        script = ScriptedOpenAI([says("hi")])
+        async with serving(
+            adapter=scripted(script), toolsets=[Toolset(AgentContext(), [Greet])]
+        ) as runtime:
+            params = {"session_id": await new_session(runtime), "text": "hi"}
+            refused = await refusal(runtime, "prompt.send", params)
+
+        assert "no manual" in refused.message
+        assert script.requests == []
+
+    async def test_a_prompt_is_resumed_with_the_instructions_it_began_with(
+        self, tmp_path: Path
+    ) -> None:
+        """A host that says something else since then can still go on with what waits."""
+        script = ScriptedOpenAI([calls("add", {"a": 1, "b": 2})], [says("3")])
+        store = SqliteStore(tmp_path / "s.db")
+        config: dict[str, Any] = {"adapter": scripted(script), "store": store}
+        tool = host_tool("add", requires_approval=True)
+        async with serving(tool, **config, instructions="Old.") as runtime:
+            session_id = await new_session(runtime)
+            sent = await runtime.send_prompt(session_id, "1+2?", waits=False)
+            await runtime.decide(sent.pending[0], "approve")
+        async with serving(tool, **config, instructions="New.") as runtime:
+            await runtime.resume_session(session_id)
+            answered = await runtime.resume_prompt(session_id)
+        store.close()
+
+        assert answered.text == "3"
+        assert [request["instructions"] for request in script.requests] == ["Old.", "Old."]
 
 
 class TestHostedTools:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import TypeAdapter
 
 from toolcrib.errors import EvaluationReason, PromptEvaluationError, Refused, UsageError
+from toolcrib.host_tools.session_tools import session_context
 from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted
 from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import UserText
@@ -19,6 +20,7 @@ from toolcrib.runtime.live_session import wait_at_most
 from toolcrib.runtime.messages import PromptResult, PromptStatus
 from toolcrib.runtime.session_setup import OPEN_PROMPT
 from toolcrib.store.store import ask_store
+from toolcrib.tools.prepared_tool import is_available
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 1.0
 """How often the store is read for decisions of other processes."""
+
+_INSTRUCTIONS: Final = "prompt_instructions"
+"""The host setting with the instructions of the last prompt: one that is resumed goes on with those
+that it began with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,8 @@ class PromptRunner:
         session that has not ended is abandoned.
         """
         await abandon_prompt(self.live)
+        instructions = _instructions(self.live, self.instructions)
+        self.live.session.set_host_setting(_INSTRUCTIONS, instructions)
         self.live.session.set_host_setting(OPEN_PROMPT, text)
         return await self._until_answered(text, self.adapter.evaluate_async, waits=waits)
 
@@ -90,7 +98,8 @@ class PromptRunner:
         session = self.live.session
         tools = {name: prepared.tool for name, prepared in self.live.executor.tools.items()}
         offered = [*tools.values(), *(prepared.tool for prepared in self.live.hosted.values())]
-        prompt = _prompt(offered, self.instructions, text)
+        instructions = session.host_setting(_INSTRUCTIONS) or ""
+        prompt = _prompt(offered, instructions, text)
         governance = self.live.governance(tools, self.caller)
         return await ask(prompt, session=session, governance=governance, stream=True, follows=True)
 
@@ -197,6 +206,23 @@ def _prompt(tools: list[Any], instructions: str, text: str) -> Prompt[Any]:
     """A person's text as it is, with the tools of the session."""
     sections = [UserText(text, tools=tools)]
     return Prompt(ns="session", key="prompt", sections=sections, instructions=instructions)
+
+
+def _instructions(live: LiveSession, of_host: str) -> str:
+    """The instructions of the host, then those of the tools that are available now. Raises
+    `Refused` when a tool fails to give its own: they may be what keeps the model from harm.
+    """
+    context, texts = session_context(live.session), [of_host]
+    for name, prepared in live.executor.tools.items():
+        if prepared.tool.instruction is None or not is_available(prepared.tool):
+            continue
+        try:
+            texts.append(prepared.tool.instruction(context) or "")
+        except Exception as error:
+            raise Refused(
+                "unavailable", f"the instruction of the tool {name!r} failed: {error}"
+            ) from error
+    return "\n\n".join(filter(None, texts))
 
 
 async def _decided(live: LiveSession, pending: tuple[ApprovalRequest, ...]) -> bool:

@@ -107,7 +107,8 @@ class Tool(TypeArguments, Generic[P, R]):
     """Whether it can be used now, asked whenever tools are listed and called. While it says no, or
     fails, the tool is neither listed nor run."""
     instruction: Callable[[ToolContext], str | None] | None = None
-    """Text for the model's instructions, read for every prompt; None adds nothing."""
+    """Text for the model's instructions, read for every prompt of a runtime and every run of an
+    agent; None adds nothing."""
     is_foreign: bool = False
     """Whether its schemas come from outside the host application, from a client or an MCP server.
     A foreign schema that is costly to check is refused, and each check is bounded."""
