@@ -41,7 +41,13 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "reload",
     ),
     "Model": ("adapter", "instructions"),
-    "Approval": ("policy", "approver_place", "approve", "approve_own_calls", "approve_by_elicitation"),
+    "Approval": (
+        "policy",
+        "approver_place",
+        "approve",
+        "approve_own_calls",
+        "approve_by_elicitation",
+    ),
     "Address": (
         "http",
         "stdio",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 PROJECT_VARIABLE: Final = "TOOLCRIB_PROJECT"
 WITHOUT_PROJECT: Final = frozenset({"demo", "init", "model", "provider", "support"})
 """Commands that have nothing to do with the project in whose folder they are run."""
+REPORTERS: Final = frozenset({"doctor"})
+"""Commands that report a fault in the project beside others."""
 SERVERS: Final = frozenset({"config", "dev", "doctor", "serve"})
 """Commands whose `--token-file` is that of the server, not that of a client."""
 
@@ -78,6 +80,9 @@ class Invocation:
     choice: ProjectChoice
     present: frozenset[str] = frozenset()
     """The options that are on the command line."""
+    goes_on: bool = False
+    """Whether the command goes on without a project that has a fault, to report it."""
+    fault: str | None = None
     _project: Project | None = None
     _is_read: bool = False
 
@@ -87,8 +92,10 @@ class Invocation:
             try:
                 self._project = self.choice.read()
             except UsageError as error:
-                fail(str(error))
+                self.fault = str(error)
             self._is_read = True
+        if self.fault is not None and not self.goes_on:
+            fail(self.fault)
         return self._project
 
 
@@ -111,6 +118,12 @@ def current_project() -> Project | None:
     """The project of the running command; None when it has none."""
     invocation = _INVOCATION.get()
     return None if invocation is None else invocation.project()
+
+
+def project_fault() -> str | None:
+    """What is wrong with the project of the running command, if something is."""
+    invocation = _INVOCATION.get()
+    return None if invocation is None else invocation.fault
 
 
 def is_on_command_line(*names: str) -> bool:
@@ -150,6 +163,7 @@ def project_defaults(ctx: Any) -> Generator[ProjectDefaults | None]:
     if invocation is None or command is None or command in WITHOUT_PROJECT:
         yield None
         return
+    invocation.goes_on = command in REPORTERS
     defaults = ProjectDefaults(command, invocation)
     yield defaults
     invocation.present = frozenset(ctx.params) - defaults.absent

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints
@@ -21,6 +21,8 @@ from toolcrib.project.runtime import RuntimeOptions
 from toolcrib.project.settings import RUNTIME_SETTINGS, Setting
 
 if TYPE_CHECKING:
+    import asyncio
+
     from toolcrib.runtime.runtime import Runtime
 
 T = TypeVar("T")
@@ -152,3 +154,64 @@ async def hosted_runtime(options: RuntimeOptions) -> AsyncGenerator[Runtime]:
 
     async with hosted(options, lambda text: show_note(text, "yellow")) as host:
         yield host.runtime
+
+
+def check_model(options: RuntimeOptions) -> None:
+    """Refuse instructions that no model would read."""
+    if options.instructions and not options.has_model:
+        raise typer.BadParameter(
+            "instructions are for a model, and there is none; name it with --adapter MODULE:NAME, "
+            "or as model: in toolcrib.yaml"
+        )
+
+
+def run_served(
+    options: RuntimeOptions,
+    serve: Callable[[Runtime], Awaitable[T]],
+    *,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> T:
+    """As `run_hosted`, for a runtime that others use: it says what it serves, and it reloads."""
+
+    async def reported(runtime: Runtime) -> T:
+        for line, style in served_lines(runtime, options):
+            show_note(line, style)
+        return await serve(runtime)
+
+    return run_hosted(options, reported, loop_factory=loop_factory)
+
+
+def served_lines(runtime: Runtime, options: RuntimeOptions) -> Iterator[tuple[str, str | None]]:
+    """What a runtime serves, and what it does without, for the person who started it."""
+    config = runtime.config
+    if options.project is not None:
+        yield f"project: {options.project.file}", None
+    yield _tools_line(runtime), None
+    if config.mcp_servers:
+        yield f"MCP servers: {', '.join(server.name for server in config.mcp_servers)}", None
+    if config.policy is not None:
+        yield f"policy: {options.policy}, {len(config.policy.rules)} rules", None
+    else:
+        yield (
+            "WARNING: NO POLICY. Whoever may call tools may call all of them; only those that ask "
+            "for approval themselves are asked about. Write one, and name it with --policy FILE or "
+            "as policy: in toolcrib.yaml.",
+            "red",
+        )
+    if options.store is None:
+        yield "store: none; sessions, approvals and grants are lost at the end", "yellow"
+    else:
+        yield f"store: {options.store}", None
+
+
+def _tools_line(runtime: Runtime) -> str:
+    config = runtime.config
+    own = len(runtime.registry.names())
+    counts = [f"{own} tools" if own != 1 else "1 tool"]
+    if config.toolsets:
+        counts.append(f"{len(config.toolsets)} toolsets")
+    if config.hosted_tools:
+        counts.append(f"hosted: {', '.join(tool.name for tool in config.hosted_tools)}")
+    if counts == ["0 tools"] and not config.mcp_servers:
+        return "no tools: sessions have only those that their clients bring"
+    return ", ".join(counts)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.quotas import PrincipalLimits
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.store.anchors import AnchorOptions, AnchorTarget
+    from toolcrib.toolsets.toolset import Toolset
 
 Report = Callable[[str], None]
 """Takes a message for the person who started the runtime."""
@@ -176,12 +177,15 @@ def runtime_config(
     """The configuration of a runtime. Raises `UsageError`."""
     from toolcrib.approval.policy_file import load_policy
     from toolcrib.egress import EgressPolicy
+    from toolcrib.project.hosted_tools import hosted_tools_of
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.store.sqlite import SqliteStore
 
     project = options.project
     config = RuntimeConfig(
         host_tool_registry=registry,
+        toolsets=_toolsets(options.toolset or ()),
+        hosted_tools=() if project is None else hosted_tools_of(project),
         mcp_servers=servers,
         policy=None if options.policy is None else load_policy(options.policy),
         expected_tools=options.expect_tool or (),
@@ -249,6 +253,23 @@ def import_object(place: str, origin: str) -> Any:
         return getattr(import_named(module), name)
     except AttributeError:
         raise UsageError(f"{origin} {place}: {module!r} has no {name!r}") from None
+
+
+def _toolsets(places: Sequence[str]) -> list[Toolset]:
+    from toolcrib.toolsets.toolset import Toolset
+
+    toolsets: list[Toolset] = []
+    for place in places:
+        toolset = import_object(place, "toolsets")
+        if callable(toolset) and not isinstance(toolset, Toolset):
+            toolset = toolset()
+        if not isinstance(toolset, Toolset):
+            raise UsageError(
+                f"toolsets {place} is {type(toolset).__name__}; name a Toolset, or a function that "
+                "makes one"
+            )
+        toolsets.append(toolset)
+    return toolsets
 
 
 def _hooks(places: Sequence[str]) -> Hooks | None:

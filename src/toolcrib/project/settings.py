@@ -10,17 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.tools.identity import BindTo
+from toolcrib.transports.mcp.options import ElicitedApproval
 
 if TYPE_CHECKING:
     from toolcrib.project.project import Project
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8420
-
-ElicitationChoice = Literal["role", "always", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +254,7 @@ ELICITATION_SETTING: Final = Setting(
     "approve_by_elicitation",
     "--approve-by-elicitation",
     "serve.approve_by_elicitation",
-    ElicitationChoice,
+    ElicitedApproval,
     "Whose answer to a form at an MCP client decides a call that needs approval; "
     "'always' trusts the client to ask a person.",
     "role",
