@@ -5,6 +5,7 @@ VENV := .venv
 BENCH_VENV := .venv-bench
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEMO_STAMP := $(VENV)/.installed-demo
 BENCH_STAMP := $(BENCH_VENV)/.installed
 # Without compiled files, every process that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -15,7 +16,7 @@ EXTRAS := acp,audit,cli,code,llama,mcp,metrics,oidc,openai,otlp,pydantic-ai,relo
 
 .DEFAULT_GOAL := help
 .PHONY: help setup node demo test check lint types unit wire coverage slow crash load docs dist \
-	conformance schemathesis model-test bench mutants format clean
+	deploy-check deploy-lint conformance schemathesis model-test bench mutants format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +25,11 @@ setup: $(STAMP) ## Make .venv with everything pinned in constraints.txt
 
 $(STAMP): pyproject.toml constraints.txt scripts/venv.sh
 	scripts/venv.sh "$(PYTHON)" $(VENV) constraints.txt '.[$(EXTRAS)]'
+	@touch $@ $(DEMO_STAMP)
+
+# The first stage of the same environment: a third of its size.
+$(DEMO_STAMP): pyproject.toml constraints.txt scripts/venv.sh
+	scripts/venv.sh "$(PYTHON)" $(VENV) constraints.txt '.[demo]'
 	@touch $@
 
 $(BENCH_STAMP): pyproject.toml constraints-bench.txt scripts/venv.sh
@@ -33,12 +39,12 @@ $(BENCH_STAMP): pyproject.toml constraints-bench.txt scripts/venv.sh
 node: ## Install the JavaScript programs that tests speak with
 	@scripts/node.sh >/dev/null
 
-demo: setup ## Run the demo; needs no key and no network
+demo: $(DEMO_STAMP) ## Run the demo; needs no key and no network
 	$(BIN)/toolcrib demo
 
 check: lint types unit ## Before every commit: lint, types, unit tests
 
-test: lint types coverage slow crash load docs dist ## All that the CI runs
+test: lint types coverage slow crash load docs dist deploy-lint ## All that the CI runs
 
 lint: setup ## Lint and check the format
 	$(BIN)/ruff check .
@@ -74,6 +80,12 @@ docs: setup ## Build the documentation site into build/site; warnings are errors
 
 dist: setup ## Build sdist and wheel into dist/, install the wheel into a fresh environment, run it
 	$(BIN)/python scripts/dist.py
+
+deploy-lint: setup ## Lint the Dockerfile, the compose file, the proxies' files and the unit in deploy/
+	$(BIN)/python scripts/deploy_check.py
+
+deploy-check: setup ## The same, and build the image if a Docker daemon is there
+	$(BIN)/python scripts/deploy_check.py --build
 
 conformance: setup node ## The official MCP conformance suite against our server, in both eras
 	scripts/conformance.sh

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from toolcrib.approval.policy import Policy
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.outcome import Limits
+    from toolcrib.host_tools.definition import AnyTool
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.mcp_client.config import McpServerConfig
+    from toolcrib.notifications.options import NotificationOptions
     from toolcrib.session.session import Session
     from toolcrib.store.anchors import AnchorOptions
     from toolcrib.store.store import Store
@@ -39,6 +41,8 @@ class RuntimeConfig:
 
     host_tool_registry: HostToolRegistry | None = None
     """None is `toolcrib.host_tools.host_tool_registry`, the default one."""
+    tools: Sequence[AnyTool] = ()
+    """Tools that every session gets, in the place of a `host_tool_registry`."""
     toolsets: Sequence[Toolset] = ()
     """Toolsets whose tools every session gets, with the hooks and the way of running of each."""
     hosted_tools: Sequence[Tool[Any, Any]] = ()
@@ -84,10 +88,14 @@ class RuntimeConfig:
     """How long closing waits for running operations."""
     anchors: AnchorOptions | None = None
     """Where the heads of all ledgers are sent, signed, while the runtime runs."""
+    notifications: Sequence[NotificationOptions] = ()
+    """Webhooks that hear of calls that wait, are about to expire, or have failed."""
     on_session: Callable[[Session], None] | None = None
     """Called with every session that is opened, to subscribe or to add reducers."""
 
     def __post_init__(self) -> None:
+        if self.tools and self.host_tool_registry is not None:
+            raise UsageError("give tools, or a host_tool_registry that has them, not both")
         for name in ("max_sessions", "event_backlog", "max_payload_bytes"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be 1 or more")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.calls.tool_table import check_rules
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
-from toolcrib.host_tools.registry import host_tool_registry
+from toolcrib.host_tools.registry import HostToolRegistry, host_tool_registry
 from toolcrib.runtime.chat import ChatOperations
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.idempotency import IdempotencyKeys
@@ -30,7 +30,9 @@ from toolcrib.tools.prepared_tool import prepare
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from toolcrib.notifications.watch import NotificationWatch
     from toolcrib.session.session import Session
+    from toolcrib.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -68,13 +70,13 @@ class Runtime(ChatOperations):
 
     def __init__(self, config: RuntimeConfig) -> None:
         self.config = config
-        registry = config.host_tool_registry
-        self.registry = host_tool_registry if registry is None else registry
+        self.registry = _registry(config)
         self.store = config.store or MemoryStore()
         self.quotas = Quotas(config.principal_limits, time.monotonic)
         """What each principal has taken of the runtime."""
         self.bus = EventBus()
         """Hears the events of every session that is opened while somebody listens here."""
+        self.notifications = _notifications(config, self.store)
         self._owns_store = config.store is None
         self._sessions: LiveSessions | None = None
         self._service: Service | None = None
@@ -114,6 +116,8 @@ class Runtime(ChatOperations):
                 _sweep(self._sessions, self.config.idle_seconds / 4)
             )
 
+        if self.notifications is not None:
+            self.notifications.start(self.bus)
         if self.config.anchors is not None:
             from toolcrib.store.anchors import anchors_of, send_anchors
 
@@ -172,6 +176,8 @@ class Runtime(ChatOperations):
         await sessions.close_all()
         # Cancelled operations have yet to report so to their clients.
         await self._wait_until_idle(STOP_SECONDS)
+        if self.notifications is not None:
+            await self.notifications.close()
         if self._anchoring is not None:
             # It sends what changed once more, now that every session is closed.
             self._is_closed.set()
@@ -203,6 +209,11 @@ class Runtime(ChatOperations):
         if self._in_flight:
             self._is_idle.clear()
             await wait_at_most(self._is_idle, seconds)
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether no new operations are accepted any more."""
+        return self._closing is not None
 
     @property
     def service(self) -> Service:
@@ -292,6 +303,24 @@ class PrincipalOperations(ChatOperations):
             return ReaderSource(service.follow(session_id, seq, self._who))
 
         return SessionEvents(follow, after)
+
+
+def _notifications(config: RuntimeConfig, store: Store) -> NotificationWatch | None:
+    if not config.notifications:
+        return None
+    from toolcrib.notifications.watch import NotificationWatch
+
+    return NotificationWatch(config.notifications, store)
+
+
+def _registry(config: RuntimeConfig) -> HostToolRegistry:
+    """The registry that is served: the one given, one of the tools given, or the default one."""
+    if not config.tools:
+        registry = config.host_tool_registry
+        return host_tool_registry if registry is None else registry
+    own = HostToolRegistry()
+    own.add_all((tool, None) for tool in config.tools)
+    return own
 
 
 async def _sweep(sessions: LiveSessions, seconds: float) -> None:

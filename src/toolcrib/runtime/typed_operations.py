@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolcrib.errors import Refused
 
 if TYPE_CHECKING:
+    from toolcrib.approval.decision import ActorKind
+    from toolcrib.failures import FailureKind
     from toolcrib.runtime.approval_messages import (
         ApprovalFacts,
         GrantFacts,
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
         Preview,
         Revoked,
     )
+    from toolcrib.runtime.audit_messages import Calls, Kind, Sums, Time
     from toolcrib.runtime.config import WhenBusy
     from toolcrib.runtime.messages import (
         ArtifactPage,
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
         Tools,
     )
     from toolcrib.runtime.session_events import SessionEvents
+    from toolcrib.store.call_query import RowDecision, SumKey
 
 
 class TypedOperations(ABC):
@@ -245,6 +251,32 @@ class TypedOperations(ABC):
         """One request for approval."""
         return await self.run_operation("approvals.get", {"approval_id": approval_id})
 
+    async def watch_approvals(
+        self,
+        *,
+        session_id: str | None = None,
+        poll_seconds: float = 1.0,
+        patience_seconds: float = 60.0,
+    ) -> AsyncGenerator[ApprovalFacts]:
+        """Yield every request that waits, and then each one that comes. A runtime that is away for
+        less than `patience_seconds` is waited for.
+        """
+        known, last_answer = set[str](), time.monotonic()
+        while True:
+            try:
+                inbox = await self.list_approvals(session_id=session_id)
+            except Refused as refused:
+                is_away = refused.kind in ("unavailable", "closing")
+                if not is_away or time.monotonic() - last_answer > patience_seconds:
+                    raise
+            else:
+                last_answer = time.monotonic()
+                for approval in inbox.approvals:
+                    if approval.approval_id not in known:
+                        yield approval
+                known = {approval.approval_id for approval in inbox.approvals}
+            await asyncio.sleep(poll_seconds)
+
     async def decide(
         self,
         approval_id: str,
@@ -308,6 +340,79 @@ class TypedOperations(ABC):
             session_id=session_id, artifact_id=artifact_id, offset=offset, limit=limit
         )
         return await self.run_operation("artifacts.get", params)
+
+    async def list_calls(
+        self,
+        *,
+        since: Time | None = None,
+        until: Time | None = None,
+        kind: Kind = "tool",
+        principal: str | None = None,
+        owner: str | None = None,
+        tool: str | None = None,
+        source: str | None = None,
+        model: str | None = None,
+        status: str | None = None,
+        failure: FailureKind | None = None,
+        decision: RowDecision | None = None,
+        decided_by: ActorKind | None = None,
+        approver: str | None = None,
+        session_id: str | None = None,
+        min_cost: float | None = None,
+        oldest_first: bool = False,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Calls:
+        """A page of the calls of all sessions, newest first. `since` and `until` are seconds since
+        the epoch, times in ISO 8601, or how long ago (`7d`); `tool` may be a pattern, `status`
+        several with commas between them.
+        """
+        params = _without_none(
+            since=since,
+            until=until,
+            kind=kind,
+            principal=principal,
+            owner=owner,
+            tool=tool,
+            source=source,
+            model=model,
+            status=status,
+            failure=failure,
+            decision=decision,
+            decided_by=decided_by,
+            approver=approver,
+            session_id=session_id,
+            min_cost=min_cost,
+            oldest_first=oldest_first,
+            cursor=cursor,
+            limit=limit,
+        )
+        return await self.run_operation("calls.list", params)
+
+    async def sum_calls(
+        self,
+        *,
+        by: SumKey = "day",
+        since: Time | None = None,
+        until: Time | None = None,
+        principal: str | None = None,
+        owner: str | None = None,
+        tool: str | None = None,
+        source: str | None = None,
+        model: str | None = None,
+    ) -> Sums:
+        """What calls took together, by day, tool, principal or model: times, tokens, cost."""
+        params = _without_none(
+            by=by,
+            since=since,
+            until=until,
+            principal=principal,
+            owner=owner,
+            tool=tool,
+            source=source,
+            model=model,
+        )
+        return await self.run_operation("calls.sums", params)
 
     async def list_events(self, session_id: str, *, after: int = 0, limit: int = 1_000) -> Events:
         """A page of the recorded events of a session, as JSON; `events` has them typed."""
