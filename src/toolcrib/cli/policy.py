@@ -18,7 +18,7 @@ from toolcrib.errors import InvalidPolicy
 from toolcrib.tools.identity import Place, ToolRef
 
 if TYPE_CHECKING:
-    from toolcrib.approval.policy import Policy
+    from toolcrib.approval.policy import Explanation, Policy
     from toolcrib.approval.policy_lint import Caution, ToolArguments
     from toolcrib.approval.rule import Effect
 
@@ -113,11 +113,11 @@ def explain(
         str, typer.Option("--arguments", help="The call's arguments, a JSON object.")
     ] = "{}",
     source: Annotated[
-        str, typer.Option("--source", help="Where the tool comes from, if it is not there.")
-    ] = "python",
+        str | None, typer.Option("--source", help="Where the tool comes from; else as it is.")
+    ] = None,
     place: Annotated[
-        Place, typer.Option("--place", help="Where the call runs, if it is not there.")
-    ] = "local",
+        Place | None, typer.Option("--place", help="Where the call runs; else as it is.")
+    ] = None,
     kind: Annotated[
         str | None, typer.Option("--kind", help="The provider's capability that the tool is.")
     ] = None,
@@ -149,15 +149,10 @@ def explain(
     from toolcrib.approval.rule import Subject
 
     facts = _facts_of(tool, options)
-    ref = ToolRef(
-        tool,
-        facts.get("source", source),
-        version="",
-        digest="",
-        place=facts.get("place", place),
-    )
+    source = source or facts.get("source", "python")
+    place = place or facts.get("place", "local")
     subject = Subject(
-        tool=ref,
+        tool=ToolRef(tool, source, version="", digest="", place=place),
         arguments=read_arguments(arguments),
         is_read_only=read_only or facts.get("is_read_only", False),
         requires_approval=requires_approval or facts.get("requires_approval", False),
@@ -168,7 +163,10 @@ def explain(
     policy = _load(_file(file))
     if hint := _misspelt(tool, policy):
         show_note(f"no rule names {tool!r}{hint}", "yellow")
-    explanation = policy.explain(subject)
+    _show_explanation(policy.explain(subject), json=json)
+
+
+def _show_explanation(explanation: Explanation, *, json: bool) -> None:
     if json:
         show_json(explanation)
         return
@@ -189,14 +187,13 @@ def _facts_of(name: str, options: RuntimeOptions) -> dict[str, Any]:
     """What is known of a tool of this machine; nothing when there is none of that name."""
     if not options.has_tools:
         return {}
-    import difflib
+    from toolcrib.approval.tool_names import did_you_mean
 
     listed = _listed_tools(options, None, None)
     facts = {tool["name"]: tool for tool in listed["tools"]}
     if name in facts:
         return facts[name]
-    similar = difflib.get_close_matches(name, [*facts, *listed["unavailable"]], n=1)
-    hint = f"; did you mean {similar[0]}?" if similar else ""
+    hint = did_you_mean(name, [*facts, *listed["unavailable"]])
     show_note(f"there is no tool {name!r}{hint}", "yellow")
     return {}
 
