@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,14 @@ class TestOneAnswer:
 
         told = json.loads(done.stdout)
         assert (told["status"], told["text"]) == ("completed", "It is 5.\x1b[2J")
+
+    def test_instructions_are_the_models_and_not_the_users(self) -> None:
+        """N11: `--instructions` is in the request's own place, and the prompt is the user's words."""
+        invoke("run", "2 and 3?", *WITH, "--approve", "deny", "--instructions", "Be polite.")
+
+        requests = sys.modules["cli_model"].script.requests
+        assert {request["instructions"] for request in requests} == {"Be polite."}
+        assert requests[0]["input"][0]["content"][0]["text"] == "2 and 3?"
 
     def test_a_session_goes_on(self) -> None:
         """With --session, the next prompt is in the session of before."""
