@@ -78,7 +78,7 @@ class TestOneAnswer:
         assert (told["status"], told["text"]) == ("completed", "It is 5.\x1b[2J")
 
     def test_instructions_are_the_models_and_not_the_users(self) -> None:
-        """N11: `--instructions` is in the request's own place, and the prompt is the user's words."""
+        """N11: `--instructions` has its own place in the request; the prompt is the user's words."""
         invoke("run", "2 and 3?", *WITH, "--approve", "deny", "--instructions", "Be polite.")
 
         requests = sys.modules["cli_model"].script.requests
