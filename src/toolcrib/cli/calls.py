@@ -1,0 +1,338 @@
+"""`toolcrib calls`, `audit query` and `audit usage`: the calls of all sessions, and their sums."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
+
+import typer
+
+from toolcrib.cli.output import show_json, show_json_line, show_note
+from toolcrib.cli.service import OptionalStore, TokenFile, Url, open_service
+from toolcrib.cli.store_options import Json, short_time_text, time_text
+
+if TYPE_CHECKING:
+    from toolcrib.cli.service import ServiceConnection
+
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, with a header.")]
+Jsonl = Annotated[bool, typer.Option("--jsonl", help="Print JSON, one call per line.")]
+Limit = Annotated[int, typer.Option("-n", "--limit", min=1, help="How many at most.")]
+Cursor = Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on after an earlier page.")]
+All = Annotated[bool, typer.Option("--all", help="Every call, not only --limit.")]
+
+
+def _filter(metavar: str, text: str, *flags: str) -> Any:
+    return Annotated[str | None, typer.Option(*flags, metavar=metavar, help=text)]
+
+
+_COMMON_FILTERS: Final[dict[str, Any]] = {
+    "since": _filter("TIME", "From then on: 7d, 12h, 2026-11-17T08:00."),
+    "until": _filter("TIME", "Before then."),
+    "tool": _filter("NAME", "A tool, or a pattern such as 'git_*'."),
+    "source": _filter("NAME", "Tools from here, e.g. python."),
+    "model": _filter("NAME", "Requests to a model."),
+}
+_QUERY_FILTERS: Final[dict[str, Any]] = {
+    **_COMMON_FILTERS,
+    "principal": _filter("NAME", "Calls that this principal asked for.", "--by"),
+    "owner": _filter("NAME", "Calls in the sessions of this principal."),
+    "status": _filter(
+        "STATUS",
+        "completed, failed, denied, waiting, approved, running, in_doubt; several with commas.",
+    ),
+    "failure": _filter("KIND", "The kind of failure, e.g. timeout."),
+    "decision": _filter("WHAT", "allowed, denied, edited, answered or expired."),
+    "decided_by": _filter("WHO", "person, rule, grant or timeout."),
+    "approver": _filter("NAME", "The person, rule or grant that decided."),
+    "session_id": _filter("ID", "Calls of one session.", "--session"),
+    "kind": _filter("KIND", "tool (the default), model (requests to models), or any."),
+    "min_cost": Annotated[
+        float | None, typer.Option(metavar="DOLLARS", min=0, help="That cost at least so much.")
+    ],
+}
+_USAGE_FILTERS: Final[dict[str, Any]] = {
+    **_COMMON_FILTERS,
+    "by": _filter("KEY", "day (the default, in UTC), tool, principal or model."),
+    "principal": _filter("NAME", "Calls that this principal asked for."),
+}
+
+
+def _takes_filters(
+    filters: Mapping[str, Any],
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add filters to a command, which gets those that are given as its parameter `filters`."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        own = [
+            parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY)
+            for parameter in signature(command).parameters.values()
+            if parameter.name != "filters"
+        ]
+        added = [
+            Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=None)
+            for name, kind in filters.items()
+        ]
+
+        @functools.wraps(command)
+        def with_filters(**values: Any) -> None:
+            taken = {name: values.pop(name) for name in filters}
+            command(
+                filters={name: value for name, value in taken.items() if value is not None},
+                **values,
+            )
+
+        # Typer reads a command's options from its signature and its annotations.
+        parameters = [*own, *added]
+        described: Any = with_filters
+        described.__signature__ = Signature(parameters)
+        described.__annotations__ = {each.name: each.annotation for each in parameters}
+        return with_filters
+
+    return decorate
+
+
+PAGE: Final = 1_000
+"""How many calls one request asks for."""
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_STYLES: Final = {"failed": "red", "in_doubt": "red", "denied": "yellow", "waiting": "cyan"}
+_COLUMNS: Final = (
+    *("time", "at", "session_id", "call_id", "kind", "tool", "source", "model", "principal"),
+    *("transport", "owner", "status", "failure", "decision", "decided_by", "approver"),
+    *("duration_seconds", "waited_seconds", "turn", "parent_call_id", "input_tokens"),
+    *("output_tokens", "cost", "prices", "seq", "last_seq"),
+)
+
+
+@_takes_filters(_QUERY_FILTERS)
+def query(
+    filters: dict[str, Any],
+    store: OptionalStore = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    is_failed: Annotated[
+        bool, typer.Option("--failed", help="Short for --status failed,denied,in_doubt.")
+    ] = False,
+    oldest_first: Annotated[
+        bool, typer.Option("--oldest-first", help="The oldest first; else the newest.")
+    ] = False,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    has_all: All = False,
+    json: Json = False,
+    jsonl: Jsonl = False,
+    csv: Csv = False,
+) -> None:
+    """Print the calls of all sessions that pass every filter, the newest first.
+
+    Example: toolcrib calls --since 7d --by alice --tool 'stock_*' --failed
+
+    Example: toolcrib audit query --since 2026-11-01 --all --csv --store crib.sqlite3 > calls.csv
+    """
+    if sum((json, jsonl, csv)) > 1:
+        raise typer.BadParameter("print it in one form: --json, --jsonl or --csv")
+    if is_failed:
+        if "status" in filters:
+            raise typer.BadParameter("--failed is short for a --status; give one of them")
+        filters["status"] = "failed,denied,in_doubt"
+    if "model" in filters:
+        filters.setdefault("kind", "model")
+    with open_service(store, url, token_file) as service:
+        pages = _Pages(
+            service,
+            {**filters, "oldest_first": oldest_first},
+            cursor,
+            None if has_all else limit,
+        )
+        _print_pages(pages, json=json, jsonl=jsonl, csv=csv)
+    if pages.cursor is not None and not json:
+        show_note(f"there are more: --cursor '{pages.cursor}', --limit or --all")
+
+
+def _print_pages(pages: _Pages, *, json: bool, jsonl: bool, csv: bool) -> None:
+    if jsonl:
+        for row in pages:
+            show_json_line(row)
+    elif csv:
+        _print_csv(_COLUMNS, map(_csv_row, pages))
+    elif json:
+        rows = list(pages)
+        show_json({"calls": rows, "cursor": pages.cursor})
+    else:
+        _print_calls(list(pages))
+
+
+class _Pages:
+    """The calls of a query, page after page; then `cursor` is where the next ones begin."""
+
+    def __init__(
+        self,
+        service: ServiceConnection,
+        filters: Mapping[str, Any],
+        cursor: str | None,
+        limit: int | None,
+    ) -> None:
+        self.cursor = cursor
+        self._service = service
+        self._filters = filters
+        self._left = limit
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        while self._left is None or self._left > 0:
+            count = PAGE if self._left is None else min(PAGE, self._left)
+            params = {**self._filters, "cursor": self.cursor, "limit": count}
+            page = self._service.ask(
+                "calls.list", {name: value for name, value in params.items() if value is not None}
+            )
+            self.cursor = page["cursor"]
+            yield from page["calls"]
+            if self.cursor is None:
+                return
+            if self._left is not None:
+                self._left -= len(page["calls"])
+
+
+def _print_calls(rows: Sequence[dict[str, Any]]) -> None:
+    from toolcrib.cli.table import Row, show_table
+
+    header = ("time (UTC)", "by", "tool", "status", "took", "about")
+    cells = [
+        Row(
+            (
+                short_time_text(row["at"]),
+                row["principal"] or "-",
+                row["tool"] or row["model"] or "-",
+                row["status"],
+                _seconds_text(row["duration_seconds"]),
+                _about(row),
+            ),
+            _STYLES.get(row["status"]),
+        )
+        for row in rows
+    ]
+    show_table(header, cells, widest=(19, 16, 28, 9, 8, 0))
+    if not rows:
+        show_note("no such calls")
+
+
+def _about(row: Mapping[str, Any]) -> str:
+    """What else there is to say of a call: why it failed, who decided, what it cost."""
+    said: list[str] = []
+    if row["decision"] is not None:
+        said.append(f"{row['decision']} by {row['approver'] or row['decided_by']}")
+    if row["failure"] not in (None, "denied"):
+        said.append(row["failure"])
+    if row["input_tokens"]:
+        said.append(_tokens_text(row))
+    if row["cost"] is not None:
+        said.append(_dollars(row["cost"]))
+    return ", ".join(said)
+
+
+@_takes_filters(_USAGE_FILTERS)
+def usage(
+    filters: dict[str, Any],
+    store: OptionalStore = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+    csv: Csv = False,
+) -> None:
+    """Print what calls took together: how many, how long, tokens and cost, by day.
+
+    Example: toolcrib audit usage --by principal --since 30d
+    """
+    with open_service(store, url, token_file) as service:
+        sums = service.ask("calls.sums", filters)["sums"]
+    if json:
+        show_json(sums)
+    elif csv:
+        columns = [*sums[0]] if sums else ["key"]
+        _print_csv(columns, ([_cell(each[name]) for name in columns] for each in sums))
+    else:
+        _print_sums(sums, filters.get("by", "day"))
+
+
+def _print_sums(sums: Sequence[dict[str, Any]], key: str) -> None:
+    from toolcrib.cli.table import Row, show_table
+
+    header = (key, "calls", "failed", "p50", "p95", "waited", "tokens", "cost")
+    rows = [
+        Row(
+            (
+                each["key"] or "-",
+                str(each["calls"]),
+                str(each["failures"]),
+                _seconds_text(each["p50_seconds"]),
+                _seconds_text(each["p95_seconds"]),
+                _seconds_text(each["waited_seconds"] or None),
+                _tokens_text(each),
+                _cost_text(each),
+            )
+        )
+        for each in sums
+    ]
+    show_table(header, rows, widest=(22, 9, 7, 7, 7, 7, 13, 0))
+    if tables := sorted({name for each in sums for name in each["prices"]}):
+        show_note(f"prices: {', '.join(tables)}")
+    if unpriced := sum(each["unpriced"] for each in sums):
+        show_note(
+            f"{unpriced} requests to models have no known price and are not in the cost (+, ?)"
+        )
+
+
+def _cost_text(each: Mapping[str, Any]) -> str:
+    if each["cost"] is None:
+        return "?" if each["unpriced"] else "-"
+    return _dollars(each["cost"]) + ("+" if each["unpriced"] else "")
+
+
+def _dollars(cost: float) -> str:
+    return f"${cost:,.2f}" if cost >= 1 else f"${cost:.4f}"
+
+
+def _tokens_text(row: Mapping[str, Any]) -> str:
+    if not row["input_tokens"] and not row["output_tokens"]:
+        return "-"
+    return f"{_count_text(row['input_tokens'])}/{_count_text(row['output_tokens'])}"
+
+
+def _count_text(count: int) -> str:
+    for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if count >= size:
+            return f"{count / size:.3g}{unit}"
+    return str(count)
+
+
+def _seconds_text(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return f"{seconds:.2f}s" if seconds < 100 else f"{seconds / 60:.0f}m"
+
+
+def _csv_row(row: Mapping[str, Any]) -> list[str]:
+    facts = {**row, "time": time_text(row["at"])}
+    return [_cell(facts[name]) for name in _COLUMNS]
+
+
+def _cell(value: object) -> str:
+    """A value for a spreadsheet. A text that one would take for a formula is made plain text."""
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        return _cell("; ".join(map(str, cast("Sequence[object]", value))))
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return str(value)
+
+
+def _print_csv(header: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
+    import csv
+
+    # RFC 4180: a comma, quotes where they are needed, and both characters at the end of a line.
+    writer = csv.writer(sys.stdout, lineterminator="\r\n")
+    writer.writerow(header)
+    writer.writerows(rows)
