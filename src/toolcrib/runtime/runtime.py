@@ -171,6 +171,11 @@ class Runtime(ChatOperations):
             await wait_at_most(self._is_idle, seconds)
 
     @property
+    def is_closing(self) -> bool:
+        """Whether no new operations are accepted any more."""
+        return self._closing is not None
+
+    @property
     def service(self) -> Service:
         """The operations. Raises `Refused` unless the runtime is started and not closing."""
         if self._service is None:
