@@ -1,6 +1,6 @@
 """What `make demo` costs on a fresh clone: seconds until the demo has ended, and megabytes.
 
-The wall clock is a promise for two quiet cores, and depends on the network too; what pip and the demo
+The wall clock is a promise for two quiet cores, and depends on the network; what pip and the demo
 took of the CPU is printed beside it.
 """
 
