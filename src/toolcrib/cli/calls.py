@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from toolcrib.cli.output import show_json, show_json_line, show_note
-from toolcrib.cli.service import OptionalStore, TokenFile, Url, open_service
+from toolcrib.cli.service import OptionalStore, TokenFile, Url, open_service, plain
 from toolcrib.cli.store_options import Json, short_time_text, time_text
 
 if TYPE_CHECKING:
-    from toolcrib.cli.service import ServiceConnection
+    from toolcrib.runtime.blocking_operations import BlockingOperations
 
 Since = Annotated[
     str | None,
@@ -110,7 +110,7 @@ def query(
         raise typer.BadParameter("print it in one form: --json, --jsonl or --csv")
     if is_failed and status is not None:
         raise typer.BadParameter("--failed is short for a --status; give one of them")
-    filters = {
+    filters: dict[str, Any] = {
         "since": since,
         "until": until,
         "principal": by,
@@ -150,7 +150,7 @@ class _Pages:
 
     def __init__(
         self,
-        service: ServiceConnection,
+        service: BlockingOperations,
         filters: Mapping[str, Any],
         cursor: str | None,
         limit: int | None,
@@ -163,16 +163,13 @@ class _Pages:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         while self._left is None or self._left > 0:
             count = PAGE if self._left is None else min(PAGE, self._left)
-            params = {**self._filters, "cursor": self.cursor, "limit": count}
-            page = self._service.ask(
-                "calls.list", {name: value for name, value in params.items() if value is not None}
-            )
-            self.cursor = page["cursor"]
-            yield from page["calls"]
+            page = self._service.list_calls(**self._filters, cursor=self.cursor, limit=count)
+            self.cursor = page.cursor
+            yield from plain(page.calls)
             if self.cursor is None:
                 return
             if self._left is not None:
-                self._left -= len(page["calls"])
+                self._left -= len(page.calls)
 
 
 def _print_calls(rows: Sequence[dict[str, Any]]) -> None:
@@ -234,7 +231,7 @@ def usage(
 
     Example: toolcrib audit usage --by principal --since 30d
     """
-    filters = {
+    filters: dict[str, Any] = {
         "by": key,
         "since": since,
         "until": until,
@@ -244,9 +241,7 @@ def usage(
         "model": model,
     }
     with open_service(store, url, token_file) as service:
-        sums = service.ask(
-            "calls.sums", {name: value for name, value in filters.items() if value is not None}
-        )["sums"]
+        sums = plain(service.sum_calls(**filters).sums)
     if json:
         show_json(sums)
     elif csv:
