@@ -24,7 +24,6 @@ from toolcrib.cli.service import (
     TokenFile,
     Url,
     chosen_url,
-    local_store,
     open_hosted_service,
     plain,
 )
@@ -67,7 +66,8 @@ def list_command(
 
     Example: toolcrib tools list --host-tools host-tools.yaml --policy policy.yaml
     """
-    listed = None if json or url is not None else plain_list(options, category)
+    is_remote = chosen_url(url) is not None
+    listed = None if json or is_remote else plain_list(options, category)
     if listed is None:
         with (
             open_hosted_service(options, url, token_file) as service,
@@ -147,7 +147,7 @@ def call(
         facts = plain(service.get_tool(session_id, tool))
         call_arguments = parse_arguments(words or [], arguments, facts["parameters"])
         result = _call(service, session_id, tool, call_arguments, call_id)
-    place = place_of(options.store, chosen_url(url, is_local=options.is_local), token_file)
+    place = place_of(options.store, chosen_url(url), token_file)
     finish_call(result, session_id, place, json=json)
 
 
@@ -159,7 +159,7 @@ def _call(
     call_id: str | None,
 ) -> dict[str, Any]:
     """Make the call; at a terminal, with its progress and its output as they come."""
-    if not sys.stderr.isatty() or local_store(service) is None:
+    if not sys.stderr.isatty():
         return plain(service.call_tool(session_id, tool, arguments, call_id=call_id))
     from toolcrib.cli.call_progress import with_progress
 
