@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import at_terminal, run
+from tests.cli.command import at_terminal, run, serving
 from tests.helpers.screen import WIDTHS, past_the_edge, screen_lines
 
 pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("folder")]
@@ -115,6 +115,20 @@ async def test_a_call_shows_its_progress_and_its_output(folder: Path, columns: i
     assert past_the_edge(shown, columns) == []
     assert screen_lines(shown)[-3:] == ["first spade", "last spade", "dug"]
     assert "#####..............." in shown
+
+
+async def test_a_call_on_a_server_shows_the_same(folder: Path) -> None:
+    """The events of the server's session come over the wire while the call runs there."""
+    async with serving(*MANY, cwd=folder) as served:
+        where = ("--url", served.url, "--token-file", "token")
+        with at_terminal("tools", "call", "dig", *where, cwd=folder, columns=80) as command:
+            before = await command.see("1 of 4")
+            (folder / "enough").write_text("")
+            shown = before + await command.rest()
+            assert await command.exit_code() == 0
+
+    assert screen_lines(shown)[-3:] == ["first spade", "last spade", "dug"]
+    assert past_the_edge(shown, 80) == []
 
 
 def test_progress_is_for_terminals(folder: Path) -> None:
