@@ -163,7 +163,7 @@ async def serving(
     """`toolcrib serve --http` on a free port, with a token in `cwd`."""
     process = await asyncio.create_subprocess_exec(
         *MAIN,
-        *("serve", "--http", "--port", "0", *tokens),
+        *("serve", "--port", "0", *tokens),
         *map(str, arguments),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, NoReturn, cast
 
 import typer
@@ -65,6 +66,7 @@ COMMANDS: Final = {
     "sessions": "toolcrib.cli.sessions:app",
     "tokens": "toolcrib.cli.tokens:app",
     "policy": "toolcrib.cli.policy:app",
+    "config": "toolcrib.cli.config:app",
     "calls": "toolcrib.cli.calls:query",
     "audit": "toolcrib.cli.audit:app",
     "store": "toolcrib.cli.store:app",
@@ -88,6 +90,7 @@ SUMMARIES: Final = {
     "sessions": "List sessions, and resume them.",
     "tokens": "Make, list, replace and revoke the tokens of a server.",
     "policy": "Check policy files and explain what they decide.",
+    "config": "See and check what toolcrib.yaml and the flags configure.",
     "calls": "Print the calls of all sessions that pass every filter, the newest first.",
     "audit": "List calls and their cost, and prove that ledgers are whole.",
     "store": "Back up, restore, upgrade and prune a store.",
@@ -157,8 +160,29 @@ def toolcrib(
             help="Show tracebacks, also those of tools that run in this process.",
         ),
     ] = False,
+    project: Annotated[
+        Path | None,
+        typer.Option(
+            "--project",
+            metavar="FILE",
+            envvar="TOOLCRIB_PROJECT",
+            help="The project file; else toolcrib.yaml of this folder or of one above.",
+        ),
+    ] = None,
+    no_project: Annotated[bool, typer.Option("--no-project", help="Use no project file.")] = False,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Set a key of the project file for this command; may be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Look after the tools of LLM agents: who may run what, and what ran."""
+    from toolcrib.cli.project_options import ProjectChoice, begin
+
+    begin(ctx, ProjectChoice(project, no_project, changes or ()))
     if debug:
         from toolcrib.cli.debug import debug_output
 

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json as json_text
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
 from toolcrib.cli.arguments import read_arguments
-from toolcrib.cli.output import show, show_json, show_note
+from toolcrib.cli.output import show, show_json, show_json_line, show_note
 from toolcrib.cli.service import (
     OptionalStore,
-    RuntimeConnection,
     ServiceConnection,
     TokenFile,
     Url,
     open_service,
 )
 from toolcrib.cli.store_options import AnySession, By, Json, time_text
+from toolcrib.cli.table import Row, moment_text, show_facts, show_table
 from toolcrib.errors import InvalidPolicy, Refused
+from toolcrib.terminal_text import STATUS_STYLES
 
 app = typer.Typer(help="List approval requests, and decide them.", no_args_is_help=True)
 
@@ -28,6 +31,14 @@ GrantOption = Annotated[
     Literal["session", "principal", "everyone"] | None,
     typer.Option("--grant", help="Do not ask again for such calls, of whom."),
 ]
+_DECIDED: Final = {
+    "approve": "approved",
+    "deny": "denied",
+    "answer": "answered",
+    "expire": "expired",
+}
+_HEADER: Final = ("request", "state", "tool", "asked by", "asked", "arguments")
+_WIDEST: Final = (0, 0, 24, 16, 0, 0)
 ApprovalId = Annotated[str, typer.Argument(metavar="APPROVAL", help="The request, as listed.")]
 
 
@@ -52,13 +63,22 @@ def list_command(
     if json:
         show_json(requests)
         return
-    for request in requests:
-        identity = [request["approval_id"], request["state"], request["tool"]]
-        created = time_text(request["created_at"])
-        asker = f"by={request['caller']['principal'] or '-'}"
-        votes = _votes_text(request)
-        facts = [*identity, created, asker, *([f"votes={votes}"] if votes else [])]
-        show(" ".join([*facts, _compact(request["arguments"])]))
+    show_table(_HEADER, [_row(request) for request in requests], widest=_WIDEST)
+
+
+def _row(request: Mapping[str, Any]) -> Row:
+    state = request["state"]
+    word = _DECIDED[request["decision"]] if state == "decided" else state
+    votes = _votes_text(dict(request))
+    cells = (
+        request["approval_id"],
+        f"{word} {votes}" if votes and state == "pending" else word,
+        request["tool"],
+        request["caller"]["principal"] or "-",
+        moment_text(request["created_at"]),
+        _compact(request["arguments"]),
+    )
+    return Row(cells, STATUS_STYLES.get(word) if state == "pending" else None)
 
 
 def _pending_in(store: Path | None, session: str | None) -> list[dict[str, Any]] | None:
@@ -72,6 +92,32 @@ def _pending_in(store: Path | None, session: str | None) -> list[dict[str, Any]]
 
 def _requests(inbox: dict[str, Any]) -> list[dict[str, Any]]:
     return inbox["approvals"]
+
+
+@app.command()
+def watch(
+    store: OptionalStore = None,
+    session: AnySession = None,
+    by: By = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Follow new requests until Ctrl-C, and decide them here.
+
+    At a terminal the bell rings for each new request, and it is asked about with the keys of the
+    approval prompt; Ctrl-D leaves it open. Elsewhere, and with --json, each is printed on a line.
+
+    Example: toolcrib approvals watch --url http://127.0.0.1:8420
+    """
+    from toolcrib.cli.approval_watch import watch_requests
+    from toolcrib.cli.approver import is_terminal
+
+    def show_new(request: dict[str, Any]) -> None:
+        show_json_line(request) if json else show("\t".join(_row(request).cells))
+
+    with open_service(store, url, token_file, by=by) as service, suppress(KeyboardInterrupt):
+        watch_requests(service, session, by, None if is_terminal() and not json else show_new)
 
 
 @app.command("show")
@@ -88,13 +134,10 @@ def show_command(
     """
     with open_service(store, url, token_file) as service:
         request = _ask(service, "approvals.get", {"approval_id": approval})
-        if isinstance(service, RuntimeConnection):
-            request |= _tool_facts(service, approval)
     if json:
         show_json(request)
         return
-    for name, value in _facts(request):
-        show(f"{name + ':':<10} {value}")
+    show_facts(_facts(request))
 
 
 @app.command()
@@ -199,15 +242,6 @@ def _ask(service: ServiceConnection, operation: str, params: dict[str, Any]) -> 
         raise Refused("not_found", f"{refused}; see `toolcrib approvals list --all`") from None
 
 
-def _tool_facts(service: RuntimeConnection, approval: str) -> dict[str, Any]:
-    """Facts that only the store has: the tool's version, source and place."""
-    filed = service.store.approval(approval)
-    if filed is None:
-        return {}
-    tool = filed.request.tool
-    return {"tool_version": tool.version, "tool_source": tool.source, "place": tool.place}
-
-
 def _grant_terms(
     scope: str | None,
     arguments: str | None,
@@ -308,8 +342,6 @@ def _facts(request: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _tool_text(request: dict[str, Any]) -> str:
-    if "place" not in request:
-        return request["tool"]
     version = f"version {request['tool_version']}"
     return f"{request['tool']}, {version}, of {request['tool_source']} ({request['place']})"
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from toolcrib.cli.output import fail, show, show_json, show_note
+from toolcrib.cli.output import fail, show_json, show_note
 from toolcrib.cli.service import (
     OptionalStore,
     RuntimeConnection,
@@ -17,12 +17,15 @@ from toolcrib.cli.service import (
     open_service,
 )
 from toolcrib.cli.store_options import By, Json, time_text
+from toolcrib.cli.table import Row, moment_text, show_facts, show_table
 from toolcrib.errors import Refused
 
 app = typer.Typer(help="List grants, and revoke them.", no_args_is_help=True)
 
 GrantId = Annotated[str, typer.Argument(metavar="GRANT", help="The grant, as listed.")]
 
+_HEADER: Final = ("grant", "state", "tool", "covers", "ends after", "given by", "arguments")
+_WIDEST: Final = (0, 0, 24, 24, 0, 16, 0)
 OPERATOR: Final = "operator"
 """The session whose ledger records a revocation when no other ledger can be written."""
 
@@ -45,8 +48,7 @@ def list_command(
     if json:
         show_json(grants)
         return
-    for grant in grants:
-        show(_line(grant))
+    show_table(_HEADER, [_row(grant) for grant in grants], widest=_WIDEST)
 
 
 @app.command("show")
@@ -66,8 +68,7 @@ def show_command(
     if json:
         show_json(facts)
         return
-    for name, value in _facts(facts):
-        show(f"{name + ':':<10} {value}")
+    show_facts(_facts(facts))
 
 
 @app.command()
@@ -130,16 +131,23 @@ def _whose(grant: dict[str, Any]) -> str:
             return scope
 
 
-def _line(grant: dict[str, Any]) -> str:
-    facts = [grant["grant_id"], _state(grant), grant["tool"], _whose(grant)]
-    if grant["arguments"]:
-        facts.append(f"arguments={_compact(grant['arguments'])}")
+def _row(grant: dict[str, Any]) -> Row:
+    state = _state(grant)
+    ends: list[str] = []
     if grant["uses_left"] is not None:
-        facts.append(f"uses_left={grant['uses_left']}")
+        ends.append(f"{grant['uses_left']} uses")
     if grant["expires_at"] is not None:
-        facts.append(f"expires={time_text(grant['expires_at'])}")
-    facts.append(f"by={grant['created_by']}")
-    return " ".join(facts)
+        ends.append(moment_text(grant["expires_at"]))
+    cells = (
+        grant["grant_id"],
+        state,
+        grant["tool"],
+        _whose(grant),
+        " or ".join(ends) or "never",
+        grant["created_by"],
+        _compact(grant["arguments"]) if grant["arguments"] else "any",
+    )
+    return Row(cells, None if state == "live" else "dim")
 
 
 def _facts(grant: dict[str, Any]) -> list[tuple[str, str]]:

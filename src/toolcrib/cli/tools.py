@@ -21,7 +21,6 @@ from toolcrib.cli.runtime_options import (
     takes_runtime_options,
 )
 from toolcrib.cli.service import (
-    RuntimeConnection,
     ServiceConnection,
     TokenFile,
     Url,
@@ -66,7 +65,8 @@ def list_command(
 
     Example: toolcrib tools list --host-tools host-tools.yaml --policy policy.yaml
     """
-    listed = None if json or url is not None else plain_list(options, category)
+    is_remote = chosen_url(url) is not None
+    listed = None if json or is_remote else plain_list(options, category)
     if listed is None:
         with (
             open_hosted_service(options, url, token_file) as service,
@@ -146,7 +146,7 @@ def call(
         facts = service.ask("tools.info", {"session_id": session_id, "name": tool})
         call_arguments = parse_arguments(words or [], arguments, facts["parameters"])
         result = _call(service, session_id, tool, call_arguments, call_id)
-    place = place_of(options.store, chosen_url(url, is_local=options.is_local), token_file)
+    place = place_of(options.store, chosen_url(url), token_file)
     finish_call(result, session_id, place, json=json)
 
 
@@ -158,7 +158,7 @@ def _call(
     call_id: str | None,
 ) -> dict[str, Any]:
     """Make the call; at a terminal, with its progress and its output as they come."""
-    if not sys.stderr.isatty() or not isinstance(service, RuntimeConnection):
+    if not sys.stderr.isatty():
         params = {"session_id": session_id, "name": tool, "arguments": arguments}
         return service.ask("tools.call", {**params, "call_id": call_id})
     from toolcrib.cli.call_progress import with_progress

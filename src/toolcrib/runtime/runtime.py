@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.calls.tool_table import check_rules
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
@@ -19,7 +19,7 @@ from toolcrib.runtime.name_check import NameCheck
 from toolcrib.runtime.operations import OPERATIONS, Operation
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.quotas import Quotas
-from toolcrib.runtime.served_tools import served_tools
+from toolcrib.runtime.served_tools import ServedTools, served_tools
 from toolcrib.runtime.service import Service
 from toolcrib.runtime.session_events import ReaderSource, SessionEvents
 from toolcrib.runtime.sessions import LiveSessions
@@ -35,6 +35,22 @@ if TYPE_CHECKING:
     from toolcrib.store.store import Store
 
 logger = logging.getLogger(__name__)
+
+_CHANGEABLE: Final = (
+    "toolsets",
+    "hosted_tools",
+    "mcp_servers",
+    "instructions",
+    "policy",
+    "approver",
+    "approve_own_calls",
+    "hooks",
+    "expected_tools",
+    "limits",
+    "egress",
+    "callers_choose",
+)
+"""What `reconfigure` takes from another configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +85,8 @@ class Runtime(ChatOperations):
         self._sweeping: asyncio.Future[None] | None = None
         self._anchoring: asyncio.Future[None] | None = None
         self._is_closed = asyncio.Event()
+        self._is_ending = asyncio.Event()
+        self._retaining: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         """The tasks of `ask`; the event loop keeps only weak references."""
         self._in_flight = 0
@@ -85,12 +103,7 @@ class Runtime(ChatOperations):
         """Begin to answer operations."""
         if self._service is not None:
             raise UsageError("the runtime was started already; create another one")
-        names = NameCheck(self.config)
-        served = served_tools(self.config)
-        names.at_start(self.registry.names() | served.names)
-        if self.config.policy is not None:
-            tools = [*self.registry.list_tools(), *served.of_toolsets.values()]
-            check_rules(self.config.policy, map(prepare, tools))
+        names, served = self._checked(self.config)
         self._loop = asyncio.get_running_loop()
         config = replace(self.config, on_session=self._on_session)
         self._sessions = LiveSessions(
@@ -115,6 +128,41 @@ class Runtime(ChatOperations):
             self._anchoring = asyncio.ensure_future(
                 send_anchors(all_anchors, every_seconds, self._is_closed)
             )
+        if self.config.retention is not None:
+            from toolcrib.store.retention import keep_retention
+
+            self._retaining = asyncio.ensure_future(
+                keep_retention(self.store, self.config.retention, self._is_ending)
+            )
+
+    def reconfigure(self, config: RuntimeConfig) -> None:
+        """Use another configuration from now on, in one step. Only what says who may do what, and
+        with which tools, is taken from it: policy, approver and hooks, for open sessions too;
+        toolsets, hosted tools, call limits, instructions, expected tools, what callers may choose
+        and whether they approve their own calls, for what begins from now on.
+
+        Raises `UsageError` for a name that no tool has, and then nothing has changed. MCP servers
+        are replaced with `service.remount_servers`.
+        """
+        changed = replace(
+            self.config,
+            **{name: getattr(config, name) for name in _CHANGEABLE},
+        )
+        names, served = self._checked(changed)
+        if self._sessions is not None and self._service is not None:
+            with_bus = replace(changed, on_session=self._on_session)
+            self._sessions.reconfigure(with_bus, served, names)
+            self._service.reconfigure(changed)
+        self.config = changed
+
+    def _checked(self, config: RuntimeConfig) -> tuple[NameCheck, ServedTools]:
+        """Raise `UsageError` for a configuration that does not fit its tools."""
+        names, served = NameCheck(config), served_tools(config)
+        names.at_start(self.registry.names() | served.names)
+        if config.policy is not None:
+            tools = [*self.registry.list_tools(), *served.of_toolsets.values()]
+            check_rules(config.policy, map(prepare, tools))
+        return names, served
 
     async def close(self) -> None:
         """Refuse new operations, let running ones end within the drain time, cancel the rest, and
@@ -127,6 +175,7 @@ class Runtime(ChatOperations):
         await asyncio.shield(self._closing)
 
     async def _close(self, sessions: LiveSessions) -> None:
+        self._is_ending.set()
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.wait([self._sweeping])
@@ -142,6 +191,8 @@ class Runtime(ChatOperations):
             # It sends what changed once more, now that every session is closed.
             self._is_closed.set()
             await self._anchoring
+        if self._retaining is not None:
+            await self._retaining
         if self._owns_store:
             self.store.close()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
@@ -88,19 +88,26 @@ class Pruned:
 
 
 def prune(
-    store: Store, retention: Retention, now: float, by: Actor, *, dry_run: bool = False
+    store: Store,
+    retention: Retention,
+    now: float,
+    by: Actor,
+    *,
+    dry_run: bool = False,
+    is_stopping: Callable[[], bool] = bool,
 ) -> Pruned:
-    """Delete what is old, session by session: a crash leaves each whole or deleted."""
+    """Delete what is old, session by session: a crash leaves each whole or deleted. It ends early
+    once `is_stopping` says so.
+    """
     cutoff = now - retention.older_than
     pruned: list[SessionInfo] = []
     is_open: list[str] = []
     waiting: list[str] = []
-    infos = [
-        info
-        for info in every(lambda cursor: store.sessions(cursor=cursor))
-        if info.created_at < cutoff and _is_old(store, info, cutoff, retention.delete)
-    ]
-    for info in infos:
+    for info in every(lambda cursor: store.sessions(cursor=cursor)):
+        if is_stopping():
+            break
+        if info.created_at >= cutoff or not _is_old(store, info, cutoff, retention.delete):
+            continue
         if info.is_open:
             is_open.append(info.session_id)
         elif _is_waiting(store, info.session_id):
@@ -166,7 +173,9 @@ async def keep_retention(store: Store, retention: Retention, is_stopping: asynci
     by = Actor("rule", "retention")
     while not is_stopping.is_set():
         try:
-            pruned = await asyncio.to_thread(prune, store, retention, time.time(), by)
+            pruned = await asyncio.to_thread(
+                prune, store, retention, time.time(), by, is_stopping=is_stopping.is_set
+            )
             if pruned.sessions:
                 _log.info(
                     "retention: deleted %s of %d sessions", retention.delete, len(pruned.sessions)
