@@ -48,6 +48,9 @@ def _command(place: str) -> Any:
 
 COMMANDS: Final = {
     "init": "toolcrib.cli.init:init",
+    "dev": "toolcrib.cli.dev:dev",
+    "inspect": "toolcrib.cli.inspect:inspect",
+    "install": "toolcrib.cli.install:install",
     "serve": "toolcrib.cli.serve:serve",
     "mcp": "toolcrib.cli.serve:mcp",
     "acp": "toolcrib.cli.serve:acp",
@@ -75,7 +78,7 @@ class _Commands(LazyGroup):
         """Run the command. A fault of the program is one sentence; its traceback is for --debug."""
         try:
             return super().invoke(ctx)
-        except (OSError, EOFError):
+        except (BrokenPipeError, EOFError):
             # Typer ends the command: a pipe that was closed, an input that ended.
             raise
         except Exception as error:
