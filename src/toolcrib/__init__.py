@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from toolcrib.failures import Failure
     from toolcrib.ledger.events import Event, ToolInvoked
     from toolcrib.prompt.prompt import Prompt, RenderedPrompt
-    from toolcrib.prompt.section import MarkdownSection, Section
+    from toolcrib.prompt.section import MarkdownSection, Section, UserText
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.runtime import create_runtime
     from toolcrib.session.bus import EventBus
@@ -99,6 +99,7 @@ __all__ = [
     "ToolInvoked",
     "ToolResult",
     "ToolcribError",
+    "UserText",
     "__version__",
     "create_runtime",
     "load_policy",
@@ -136,7 +137,7 @@ if not TYPE_CHECKING:
                 "Prompt",
                 "RenderedPrompt",
             ),
-            "toolcrib.prompt.section": ("MarkdownSection", "Section"),
+            "toolcrib.prompt.section": ("MarkdownSection", "Section", "UserText"),
             "toolcrib.runtime.config": ("RuntimeConfig",),
             "toolcrib.runtime.runtime": ("create_runtime",),
             "toolcrib.session.bus": ("EventBus",),

@@ -9,6 +9,7 @@
     │   ├── InvalidHooks            hooks for a tool that is not there, or not callable
     │   ├── InvalidYaml             a YAML document that is not plain data
     │   ├── InvalidPolicy           a policy rule or file that cannot be read
+    │   ├── InvalidProject          a project file that cannot be used
     │   ├── InvalidPrompt           a prompt or section that cannot be rendered
     │   ├── InvalidDecision         a decision that does not fit its request
     │   │   └── DecisionForbidden   a decision that somebody else has to make
@@ -145,6 +146,10 @@ class InvalidPolicy(UsageError):
         super().__init__(where + message)
         self.file = file
         self.line = line
+
+
+class InvalidProject(UsageError):
+    """A project file cannot be used. The message has a line for each fault, with its place."""
 
 
 class InvalidPrompt(UsageError):

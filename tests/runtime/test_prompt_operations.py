@@ -56,9 +56,9 @@ async def test_a_model_calls_the_hosts_tools(store: Store) -> None:
     assert (first.status, first.text, first.turn) == ("completed", "3", 1)
     assert (second.text, second.turn) == ("as I said, 3", 2)
     assert first.usage["requests"] == 2
-    said = str(script.requests[0]["input"])
-    assert "1+2? $x" in said
-    assert "Costs $5." in said
+    (message,) = script.requests[0]["input"]
+    assert [part["text"] for part in message["content"]] == ["1+2? $x"]
+    assert [request["instructions"] for request in script.requests] == ["Costs $5."] * 3
     assert script.requests[2]["previous_response_id"] == "resp_2"
 
 

@@ -234,6 +234,7 @@ class Evaluation(Generic[O]):
                 turn=turn,
                 prompt_name=self._prompt.name,
                 text=self._prompt.text,
+                instructions=self._prompt.instructions or None,
                 digest=self._request.digest,
                 adapter=self._tools.provider,
                 model=self._options.model,

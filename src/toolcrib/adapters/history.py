@@ -147,7 +147,8 @@ def open_prompt(
     if not same:
         raise InvalidState(
             f"prompt {prompt_name!r} is not what it was when this turn began; a turn goes on only "
-            "with the same text, attachments and tools, hosted ones with the same options"
+            "with the same instructions, text, attachments and tools, hosted ones with the same "
+            "options"
         )
     # A prompt may be evaluated within itself; who is not within it means the outer one.
     here = [started for started in same if started.parent_call_id == parent_call_id]

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from pydantic_core import to_json
 
@@ -89,6 +89,18 @@ class PromptAdapter(ABC):
             evaluation = await self._open(prompt, session, options)
             return self._answered(await evaluation.resume())
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
     def close(self) -> None:
         """End the connections and the thread that blocking calls use."""
         self._portal.close(self.aclose)
@@ -153,6 +165,8 @@ def render(prompt: Prompt[O], prepared: PreparedTools) -> PromptRequest[O]:
     except InvalidPrompt as error:
         raise PromptEvaluationError(str(error), prompt_name=prompt.name, phase="render") from error
     hasher = sha256(to_json(message))
+    if rendered.instructions:
+        hasher.update(to_json({"instructions": rendered.instructions}))
     for tool in map(prepared.get, rendered.declared):
         is_hosted = tool.ref.place == "provider"
         hasher.update(to_json(_renewable(tool) if is_hosted else tool.declaration))

@@ -140,9 +140,7 @@ AdapterName = Annotated[
 ]
 Instructions = Annotated[
     str,
-    typer.Option(
-        "--instructions", metavar="TEXT", help="Instructions for the model before each prompt."
-    ),
+    typer.Option("--instructions", metavar="TEXT", help="System instructions for the model."),
 ]
 ApproveOwnCalls = Annotated[
     bool,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from toolcrib.embedded.adapter import EmbeddedAdapter
     from toolcrib.embedded.backend import (
         BackendCall,
         BackendCallResult,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         Truncation,
         TruncationReason,
     )
+    from toolcrib.embedded.endpoint import chat_endpoint
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.server import ProviderServer, serve_provider
     from toolcrib.errors import BackendFailed
@@ -42,6 +44,7 @@ __all__ = [
     "BackendText",
     "BackendTool",
     "BackendUsage",
+    "EmbeddedAdapter",
     "EmbeddedProvider",
     "MessageRole",
     "ModelBackend",
@@ -51,6 +54,7 @@ __all__ = [
     "ToolChoiceMode",
     "Truncation",
     "TruncationReason",
+    "chat_endpoint",
     "serve_provider",
 ]
 
@@ -78,6 +82,8 @@ if not TYPE_CHECKING:
                 "Truncation",
                 "TruncationReason",
             ),
+            "toolcrib.embedded.adapter": ("EmbeddedAdapter",),
+            "toolcrib.embedded.endpoint": ("chat_endpoint",),
             "toolcrib.embedded.provider": ("EmbeddedProvider",),
             "toolcrib.embedded.server": (
                 "ProviderServer",

@@ -19,6 +19,10 @@ class BackendTool:
     description: str
     parameters: Mapping[str, Any]
     is_freeform: bool = False
+    has_sources: bool = False
+    """Whether its results have sources, which the answer cites by their marks, such as `[S1]`."""
+    makes_files: bool = False
+    """Whether it makes files, which the answer links as `sandbox:/mnt/data/NAME`."""
 
 
 @dataclass(frozen=True, slots=True)

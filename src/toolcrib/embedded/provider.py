@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import os
 
     from toolcrib.clock import Clock
+    from toolcrib.embedded.adapter import EmbeddedAdapter
     from toolcrib.embedded.backend import ModelBackend
     from toolcrib.embedded.search.embedder import Embedder
     from toolcrib.embedded.tools.tool import HostedKind
@@ -205,6 +206,25 @@ class EmbeddedProvider:
         from toolcrib.embedded.client import in_process_sync_client
 
         return in_process_sync_client(self.app, self._started_portal())
+
+    def adapter(self, model: str | None = None, **options: Any) -> EmbeddedAdapter:
+        """An adapter for one of the models; the only one need not be named. A provider that was
+        not started is started by the adapter's first request and ends with the adapter. `options`
+        are those of `OpenAIAdapter`.
+        """
+        from toolcrib.embedded.adapter import EmbeddedAdapter
+
+        return EmbeddedAdapter(self, model=model, **options)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the provider was started."""
+        return self._responses is not None
+
+    @property
+    def portal(self) -> Portal:
+        """The way to the provider's event loop."""
+        return self._started_portal()
 
     def _started_portal(self) -> Portal:
         if self._portal is None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolcrib.errors import InvalidTool, InvalidYaml
+from toolcrib.file_faults import FileFault, FileForm, faults_text
 from toolcrib.host_tools.definition import HostToolDefinition, ToolScope
 from toolcrib.host_tools.python_modules import find_callable, import_named
 from toolcrib.host_tools.registrations import Origin
@@ -26,44 +27,17 @@ from toolcrib.mcp_client.config import (
     server_from,
 )
 from toolcrib.tools.json_schema import check_output_schema, check_schema
-from toolcrib.yaml_source import Located, NodePath, read_yaml, unknown_key
-
-_KINDS = {
-    "array": "a list",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "object": "lines of key: value",
-    "string": "text; put it in quotes",
-}
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class FileFault:
-    """One fault. `subject` names the tool or server it concerns, if there is one."""
-
-    line: int
-    subject: str
-    message: str
-
-    def in_file(self, file: str) -> str:
-        """The fault in one line, in the format of compilers: `file:line: message`."""
-        subject = f"{self.subject}: " if self.subject else ""
-        return f"{file}:{self.line}: {subject}{self.message}"
+from toolcrib.yaml_source import Located, NodePath, read_yaml
 
 
 def invalid_file(file: str, faults: Iterable[FileFault]) -> InvalidTool:
     """One error for all faults of a file, in the order of their lines."""
-    return InvalidTool("\n".join(fault.in_file(file) for fault in sorted(faults)))
+    return InvalidTool(faults_text(file, faults))
 
 
 def schema_faults(document: Located) -> list[FileFault]:
     """The faults of a file against the published schema."""
-    return [
-        FileFault(document.line_at(path), subject_of(document, path), message)
-        for error in _validator().iter_errors(document.plain())
-        for path, message in _messages(error)
-    ]
+    return _form().faults(document, _validator())
 
 
 def subject_of(document: Located, path: NodePath) -> str:
@@ -79,47 +53,23 @@ def subject_of(document: Located, path: NodePath) -> str:
             return ""
 
 
-def _messages(error: Any) -> Iterator[tuple[NodePath, str]]:
-    """The path and the message of one error; never the value, which may be a secret."""
-    kind, path = error.kind, cast("list[str | int]", error.instance_path)
-    key = _key_in(path)
-    match kind.name:
-        case "additionalProperties":
-            known = list(_rule_at(error)["properties"])
-            for unknown in cast("list[str]", kind.unexpected):
-                yield [*path, unknown], unknown_key(unknown, known)
-        case "required":
-            yield path, f"{kind.property!r} is missing"
-        case "oneOf":
-            yield path, "write either command, to start a program, or url, to connect to an address"
-        case "minProperties":
-            yield path, "the file is empty; write tools: or mcp_servers:"
-        case "type":
-            expected = [_KINDS[name] for name in cast("list[str]", kind.types)]
-            yield path, f"{key or 'this'} must be {' or '.join(expected)}"
-        case "enum":
-            yield path, f"{key} must be one of {', '.join(kind.options)}"
-        case "pattern":
-            yield path, f"{key} must be {_rule_at(error)['$comment']}"
-        case "propertyNames":
-            inner = [*path, cast("str", kind.error.instance)]
-            yield inner, f"the name {inner[-1]!r} must be {_rule_at(error)['$comment']}"
-        case _:
-            yield path, f"{key}: {error.message}"
-
-
 def _key_in(path: NodePath) -> str:
     """The part of a path within its tool or server."""
     inner = path[2:] if path and path[0] in ("tools", "mcp_servers") and len(path) > 1 else path
     return ".".join(map(str, inner))
 
 
-def _rule_at(error: Any) -> dict[str, Any]:
-    """The part of the schema that the error violates."""
-    node: Any = _schema()
-    for part in error.schema_path[:-1]:
-        node = node[part]
-    return node
+@functools.cache
+def _form() -> FileForm:
+    return FileForm(
+        _schema(),
+        subject_of,
+        _key_in,
+        {
+            "oneOf": "write either command, to start a program, or url, to connect to an address",
+            "minProperties": "the file is empty; write tools: or mcp_servers:",
+        },
+    )
 
 
 @functools.cache

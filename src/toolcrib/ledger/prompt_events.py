@@ -39,6 +39,8 @@ class PromptStarted(Event):
     principal: str | None = None
     """Who asked, and so who stands behind every call that the model makes."""
     transport: str | None = None
+    instructions: str | None = None
+    """What the host told the model apart from the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

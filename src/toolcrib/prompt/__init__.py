@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from toolcrib.prompt.output import OutputSchema
     from toolcrib.prompt.overrides import Override, Overrides, digest_of
     from toolcrib.prompt.prompt import Prompt, RenderedPrompt
-    from toolcrib.prompt.section import MarkdownSection, Section, Visibility
+    from toolcrib.prompt.section import MarkdownSection, Section, UserText, Visibility
 
 __all__ = [
     "Attachment",
@@ -26,6 +26,7 @@ __all__ = [
     "RenderedPrompt",
     "Section",
     "TextAttachment",
+    "UserText",
     "Visibility",
     "digest_of",
 ]
@@ -42,6 +43,6 @@ if not TYPE_CHECKING:
                 "Prompt",
                 "RenderedPrompt",
             ),
-            "toolcrib.prompt.section": ("MarkdownSection", "Section", "Visibility"),
+            "toolcrib.prompt.section": ("MarkdownSection", "Section", "UserText", "Visibility"),
         },
     )

@@ -20,6 +20,7 @@ from toolcrib.prompt.output import OutputSchema, check_output_type, output_schem
 from toolcrib.prompt.overrides import Overrides
 from toolcrib.prompt.section import (
     Section,
+    UserText,
     check_placeholders,
     check_siblings,
     fill,
@@ -79,6 +80,10 @@ class RenderedPrompt(Generic[O]):
     declared: tuple[Tool[Any, Any], ...] = ()
     output: OutputSchema[O] | None = None
     attachments: tuple[Attachment, ...] = ()
+    instructions: str = ""
+    """What the host tells the model. No part of `text`: it goes where the provider has a place for
+    instructions, which a user's text cannot reach.
+    """
 
     @property
     def tools(self) -> tuple[Tool[Any, Any], ...]:
@@ -106,6 +111,7 @@ def render(prompt: Prompt[O], output: OutputSchema[O] | None) -> RenderedPrompt[
         declared=tuple(rendering.tools.values()),
         output=output,
         attachments=prompt.attachments,
+        instructions="\n\n".join(filter(None, [prompt.instructions, *rendering.instructions])),
     )
 
 
@@ -114,6 +120,7 @@ class _Rendering:
         self._prompt = prompt
         self._offered_by: dict[str, str] = {}
         self.blocks: list[str] = []
+        self.instructions: list[str] = []
         self.tools: dict[str, Tool[Any, Any]] = {}
 
     def add(self, sections: Sequence[Section[Any]], *, depth: int, above: str = "") -> None:
@@ -129,6 +136,11 @@ class _Rendering:
         params, values = _bound(self._prompt, section)
         if not section.is_enabled(params):
             return False
+        if isinstance(section, UserText):
+            tools = [self._add_tool(tool, path) for tool in section.tools()]
+            self.instructions += [shown_examples(tool) for tool in tools if tool.examples]
+            self.blocks.append(section.text)
+            return True
         heading = f"{'#' * min(depth, _DEEPEST_HEADING)} {section.title}"
         if section.visibility == "summary":
             self._add_block(heading, fill(section.summary or "", values))
@@ -244,6 +256,10 @@ class Prompt(TypeArguments, Generic[O]):
     values: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     attachments: tuple[Attachment, ...] = ()
     overrides: Overrides = field(default_factory=Overrides, hash=False)
+    instructions: str = ""
+    """System instructions for the model, as they stand: no template. They are sent with every
+    request, apart from the text, and are part of the prompt's digest.
+    """
 
     def __post_init__(self) -> None:
         for part in (self.ns, self.key):

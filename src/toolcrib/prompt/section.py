@@ -262,6 +262,30 @@ class MarkdownSection(Section[P]):
         return fill(self.template, values)
 
 
+class UserText(Section[None]):
+    """What a person wrote, exactly: no heading, no placeholders, and nothing of the host's beside
+    it. The examples of its tools are part of the prompt's instructions.
+    """
+
+    def __init__(self, text: str, *, key: str = "user", tools: Sequence[object] = ()) -> None:
+        self.text = text
+        super().__init__(title="User", key=key, tools=tools, accepts_overrides=False)
+
+    @property
+    def source(self) -> str:
+        """The text."""
+        return self.text
+
+    @property
+    def placeholders(self) -> frozenset[str] | None:
+        """None: the text is no template."""
+        return frozenset()
+
+    def body(self, values: Mapping[str, Any]) -> str:
+        """The text, whatever is in it."""
+        return self.text
+
+
 def walk(sections: Sequence[Section[Any]]) -> Iterator[tuple[str, Section[Any]]]:
     """Every section with its path, in no particular order."""
     waiting = [(section.key, section) for section in sections]

@@ -42,7 +42,7 @@ class RuntimeConfig:
     store: Store | None = None
     adapter: PromptAdapter | None = None
     instructions: str = ""
-    """Text that precedes every prompt."""
+    """What the model is told with every prompt, as system instructions apart from users' text."""
     policy: Policy | None = None
     approver: Approver | None = None
     approve_own_calls: bool = False

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from toolcrib.errors import EvaluationReason, PromptEvaluationError, Refused, UsageError
 from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted
 from toolcrib.prompt.prompt import Prompt
-from toolcrib.prompt.section import MarkdownSection
+from toolcrib.prompt.section import UserText
 from toolcrib.runtime.live_session import wait_at_most
 from toolcrib.runtime.messages import PromptResult, PromptStatus
 from toolcrib.store.store import ask_store
@@ -39,7 +39,7 @@ _UNFINISHED: Final = "prompt"
 @dataclass(frozen=True, slots=True)
 class PromptRunner:
     """Evaluates prompts in a live session with an adapter, on behalf of `caller`. `instructions`
-    come before every prompt.
+    are the host's, for every prompt.
     """
 
     live: LiveSession
@@ -195,18 +195,9 @@ async def prompt_without_answer(
 
 
 def _prompt(tools: list[Any], instructions: str, text: str) -> Prompt[Any]:
-    """A prompt with the tools of the session. The text of a person is not a template."""
-    sections: list[MarkdownSection[Any]] = []
-    if instructions:
-        sections.append(
-            MarkdownSection(title="Instructions", key="instructions", template=_plain(instructions))
-        )
-    sections.append(MarkdownSection(title="Task", key="task", template=_plain(text), tools=tools))
-    return Prompt(ns="session", key="prompt", sections=sections)
-
-
-def _plain(text: str) -> str:
-    return text.replace("$", "$$")
+    """A person's text as it is, with the tools of the session."""
+    sections = [UserText(text, tools=tools)]
+    return Prompt(ns="session", key="prompt", sections=sections, instructions=instructions)
 
 
 async def _decided(live: LiveSession, pending: tuple[ApprovalRequest, ...]) -> bool:

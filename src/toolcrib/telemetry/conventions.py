@@ -36,6 +36,7 @@ PROVIDER_NAME: Final = "gen_ai.provider.name"
 REQUEST_MODEL: Final = "gen_ai.request.model"
 RESPONSE_ID: Final = "gen_ai.response.id"
 RESPONSE_MODEL: Final = "gen_ai.response.model"
+SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
 TOOL_CALL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
 TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
 TOOL_CALL_RESULT: Final = "gen_ai.tool.call.result"
@@ -137,3 +138,8 @@ def call_content(event: ToolInvoked) -> Attributes:
 def as_messages(role: str, text: str) -> str:
     """One message in the shape that the conventions give to messages."""
     return encode_facts([{"role": role, "parts": [{"type": "text", "content": text}]}]).decode()
+
+
+def as_parts(text: str) -> str:
+    """A text in the shape that the conventions give to instructions."""
+    return encode_facts([{"type": "text", "content": text}]).decode()

@@ -39,12 +39,14 @@ from toolcrib.telemetry.conventions import (
     RESPONSE_ID,
     RESPONSE_MODEL,
     STEP,
+    SYSTEM_INSTRUCTIONS,
     TOOL_CALL_ID,
     TOOL_PLACE,
     TURN,
     USAGE,
     Attributes,
     as_messages,
+    as_parts,
     call_content,
     provider_name,
 )
@@ -363,6 +365,8 @@ class TurnTracker:
             facts[PROMPT_RESUMED] = True
         elif self._captures_content:
             facts[INPUT_MESSAGES] = as_messages("user", event.text)
+            if event.instructions:
+                facts[SYSTEM_INSTRUCTIONS] = as_parts(event.instructions)
         return facts
 
 

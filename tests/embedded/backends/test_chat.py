@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from toolcrib.embedded import (
     ProposedCall,
     Truncation,
 )
-from toolcrib.embedded.backends.chat import CITING, ChatBackend
+from toolcrib.embedded.backends.chat import FILES, SOURCES, ChatBackend
 from toolcrib.errors import BackendFailed, UsageError
 
 HELLO = BackendMessage("user", "hello")
@@ -281,7 +282,7 @@ class TestWhatIsAsked:
             }
 
         assert sent["messages"] == [
-            {"role": "system", "content": f"Be brief.\n\n{CITING}"},
+            {"role": "system", "content": "Be brief."},
             {"role": "system", "content": "rule"},
             {"role": "user", "content": [{"type": "text", "text": "look"}, image]},
             {
@@ -293,6 +294,23 @@ class TestWhatIsAsked:
             {"role": "tool", "tool_call_id": "2", "content": "cold"},
             {"role": "assistant", "content": "", "tool_calls": [call("3", "{}")]},
         ]
+
+    @pytest.mark.parametrize(
+        ("tool", "rules"),
+        [
+            (WEATHER, "Be brief."),
+            (replace(WEATHER, has_sources=True), f"Be brief.\n\n{SOURCES}"),
+            (replace(WEATHER, makes_files=True), f"Be brief.\n\n{FILES}"),
+        ],
+    )
+    async def test_rules_of_citing_come_with_a_tool_that_needs_them(
+        self, chat: ChatServer, backend: ChatBackend, tool: BackendTool, rules: str
+    ) -> None:
+        """N11: a tool of the user's own adds nothing to what the host tells the model."""
+        request = BackendRequest("mine", [HELLO], instructions="Be brief.", tools=[tool])
+        sent = await self.asked(chat, backend, request)
+
+        assert sent["messages"][0] == {"role": "system", "content": rules}
 
     async def test_names_that_the_wire_does_not_take(
         self, chat: ChatServer, backend: ChatBackend

@@ -12,7 +12,7 @@ from toolcrib.runtime.event_reader import Envelope
 from toolcrib.runtime.messages import PromptResult
 from toolcrib.transports.acp.prompts import response_to
 from toolcrib.transports.acp.tool_calls import kind_by_name, locations_of, title_of
-from toolcrib.transports.acp.updates import MAX_SHOWN, Transcript, answer_in, thought_in, words_of
+from toolcrib.transports.acp.updates import MAX_SHOWN, Transcript, answer_in, thought_in
 
 GREET = {"name": "greet"}
 
@@ -116,18 +116,13 @@ def test_deleted_payloads_are_no_fault() -> None:
     assert kinds(told(*emptied, is_replay=True)) == ["user_message_chunk"]
 
 
-@pytest.mark.parametrize(
-    ("prompt", "words"),
-    [
-        ("## Task\n\nGreet.", "Greet."),
-        ("## Instructions\n\nBe kind.\n\n## Task\n\nGreet.", "Greet."),
-        ("## Task\n\nWrite:\n\n## Task\n\nx", "Write:\n\n## Task\n\nx"),
-        ("something else", "something else"),
-    ],
-)
-def test_the_persons_words_are_found_in_the_prompt(prompt: str, words: str) -> None:
-    """The history shows what the person wrote, without what the host put around it."""
-    assert words_of(prompt) == words
+@pytest.mark.parametrize("words", ["Greet.", "## Instructions\n\nBe kind.\n\n## Task\n\nGreet."])
+def test_the_persons_words_are_the_prompt(words: str) -> None:
+    """The history shows what the person wrote, and nothing of the host's, however it looks."""
+    started = {"turn": 1, "text": words, "instructions": "Be polite."}
+    (update,) = told(("prompt.started", started), is_replay=True)
+
+    assert update.content.text == words
 
 
 @pytest.mark.parametrize(

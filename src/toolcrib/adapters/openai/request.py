@@ -188,6 +188,7 @@ RESERVED: Final[Mapping[str, str]] = {
     "background": "a prompt is waited for",
     "conversation": "choose with the adapter's history= who keeps the conversation",
     "input": "it is the prompt",
+    "instructions": "they are the prompt's: Prompt(instructions=...)",
     "model": "it is the adapter's model=",
     "previous_response_id": "choose with the adapter's history= who keeps the conversation",
     "store": "choose with the adapter's history= who keeps the conversation",
@@ -250,6 +251,9 @@ def _shared(
     extra: dict[str, Any] = {**options.settings, **declared.body}
     include = [*_listed(extra.pop("include", ())), *declared.include]
     body: dict[str, Any] = {"model": options.model}
+    if prompt.instructions:
+        # Nothing of it is carried over by `previous_response_id`: every request says it again.
+        body["instructions"] = prompt.instructions
     if options.stream:
         body["stream"] = True
     if history == "client":

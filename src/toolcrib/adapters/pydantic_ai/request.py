@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from toolcrib.adapters.options import TurnOptions
     from toolcrib.adapters.tool_declarations import ToolDeclarations
-    from toolcrib.prompt.output import OutputSchema
     from toolcrib.prompt.prompt import RenderedPrompt
 
 
@@ -123,7 +122,7 @@ def request_template(
     choice = choice_of(declared, options.tool_choice, prompt.name)
     is_forbidden = options.tool_choice == "none"
     native = [] if is_forbidden else _native(declared, prompt.name)
-    parameters = _parameters(declared, prompt.output, model, native)
+    parameters = _parameters(prompt, declared, model, native)
     first = cast("ModelSettings", {**settings, **choice})
     template = RequestTemplate(parameters, first if is_forbidden else settings, first)
     _check(model, template, prompt.name)
@@ -150,12 +149,13 @@ def _check(model: Any, template: RequestTemplate, prompt_name: str) -> None:
 
 
 def _parameters(
-    declared: ToolDeclarations, output: OutputSchema[Any] | None, model: Model, native: list[Any]
+    prompt: RenderedPrompt[Any], declared: ToolDeclarations, model: Model, native: list[Any]
 ) -> ModelRequestParameters:
+    from pydantic_ai.messages import InstructionPart
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
 
-    functions = _functions(declared)
+    functions, output = _functions(declared), prompt.output
     output_fields: dict[str, Any] = {}
     if output is not None:
         has_tools = bool(functions or native)
@@ -165,7 +165,12 @@ def _parameters(
             "output_mode": "native" if is_native else "prompted",
             "output_object": OutputObjectDefinition(output.schema, name=output.name),
         }
-    return ModelRequestParameters(function_tools=functions, native_tools=native, **output_fields)
+    return ModelRequestParameters(
+        function_tools=functions,
+        native_tools=native,
+        instruction_parts=[InstructionPart(prompt.instructions)] if prompt.instructions else None,
+        **output_fields,
+    )
 
 
 def _takes_schema(model: Any, *, has_tools: bool) -> bool:

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME: Final = 64
 _LONGEST_REASON: Final = 500
-CITING: Final = (
+SOURCES: Final = (
     "When a tool answers with sources, cite what you take from them by their marks, such as [S1], "
-    "right after the sentence. Link files that tools made as sandbox:/mnt/data/NAME."
+    "right after the sentence."
 )
+FILES: Final = "Link files that tools made as sandbox:/mnt/data/NAME."
 
 
 class ChatBackend:
@@ -203,15 +204,22 @@ def _completion_body(
 
 
 def _messages(request: BackendRequest, names: Mapping[str, str]) -> list[dict[str, Any]]:
-    instructions = "\n\n".join(
-        filter(None, [request.instructions, CITING if request.tools else ""])
-    )
+    instructions = "\n\n".join(filter(None, [request.instructions, _rules(request.tools)]))
     messages: list[dict[str, Any]] = (
         [{"role": "system", "content": instructions}] if instructions else []
     )
     for turn in request.history:
         _append(messages, turn, names)
     return messages
+
+
+def _rules(tools: Sequence[BackendTool]) -> str:
+    """How to write what the provider reads out of an answer, as far as a tool brings it about."""
+    rules = [
+        SOURCES if any(tool.has_sources for tool in tools) else "",
+        FILES if any(tool.makes_files for tool in tools) else "",
+    ]
+    return " ".join(filter(None, rules))
 
 
 def _append(messages: list[dict[str, Any]], turn: BackendInput, names: Mapping[str, str]) -> None:

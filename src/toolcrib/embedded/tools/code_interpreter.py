@@ -97,7 +97,8 @@ class _OpenCodeInterpreter:
     def backend_tools(self) -> Sequence[BackendTool]:
         """One: `python`."""
         network = "a" if self._place.options.has_network else "no"
-        return [BackendTool("python", _ABOUT.format(network=network), _PARAMETERS)]
+        about = _ABOUT.format(network=network)
+        return [BackendTool("python", about, _PARAMETERS, makes_files=True)]
 
     async def close(self) -> None:
         """The container stays for the next response."""

@@ -97,7 +97,7 @@ class _OpenFileSearch:
     @property
     def backend_tools(self) -> Sequence[BackendTool]:
         """One: `file_search`."""
-        return [BackendTool(TYPE, _ABOUT, _PARAMETERS)]
+        return [BackendTool(TYPE, _ABOUT, _PARAMETERS, has_sources=True)]
 
     async def close(self) -> None:
         """Nothing to release."""

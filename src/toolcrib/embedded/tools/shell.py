@@ -104,7 +104,8 @@ class _OpenShell:
     def backend_tools(self) -> Sequence[BackendTool]:
         """One: `shell`."""
         network = "a" if self._place.options.has_network else "no"
-        return [BackendTool(TYPE, _ABOUT.format(network=network), _PARAMETERS)]
+        about = _ABOUT.format(network=network)
+        return [BackendTool(TYPE, about, _PARAMETERS, makes_files=True)]
 
     async def close(self) -> None:
         """The container stays for the next response."""

@@ -97,9 +97,14 @@ class _OpenWebSearch:
         """Two: to search, and to open a page."""
         return [
             BackendTool(
-                "web_search", "Search the web. Cite pages by the marks of the sources.", _SEARCH
+                "web_search",
+                "Search the web. Cite pages by the marks of the sources.",
+                _SEARCH,
+                has_sources=True,
             ),
-            BackendTool("open_page", "Read a page that a search has found.", _OPEN),
+            BackendTool(
+                "open_page", "Read a page that a search has found.", _OPEN, has_sources=True
+            ),
         ]
 
     async def close(self) -> None:

@@ -244,10 +244,6 @@ def _is_thought(facts: Mapping[str, Any]) -> bool:
     return _kind(facts) in _THOUGHT
 
 
-_TASK: Final = "## Task\n\n"
-"""The heading before a person's text in a prompt of a runtime."""
-
-
 class Transcript:
     """Turns the events of one session into updates, in order. A replay includes the person's
     prompts; a live client knows what it has sent.
@@ -268,7 +264,7 @@ class Transcript:
                     # A prompt that a tool evaluates: its text is not for the person.
                     self._inner.add(data.get("turn", 0))
             case "prompt.started" if is_replay and not self._is_inner(data):
-                yield _user(words_of(text_in(data, "text")), data)
+                yield _user(text_in(data, "text"), data)
             case "model.text_delta" if not self._is_inner(data):
                 self._text_step = _step(data)
                 yield _message(text_in(data, "text"), data)
@@ -296,14 +292,6 @@ class Transcript:
 
     def _is_inner(self, data: Mapping[str, Any]) -> bool:
         return data.get("turn") in self._inner or data.get("parent_call_id") is not None
-
-
-def words_of(prompt: str) -> str:
-    """The person's text in a prompt as it was sent to the model."""
-    if prompt.startswith(_TASK):
-        return prompt[len(_TASK) :]
-    _, heading, text = prompt.partition("\n\n" + _TASK)
-    return text if heading else prompt
 
 
 def _user(text: str, data: Mapping[str, Any]) -> UserMessageChunk:
