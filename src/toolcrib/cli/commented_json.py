@@ -119,15 +119,16 @@ def _set(text: str, node: Node, path: Path, value: Any) -> str:
 def _with_member(text: str, node: Node, key: str, value: Any) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     base, close = _indent_at(text, node.start), node.end - 1
-    members: Sequence[Member] = node.members or ()
-    is_below = bool(members) and "\n" in text[node.start : members[0].start]
-    indent = _indent_at(text, members[0].start) if is_below else base + _unit(text)
-    comma = ""
-    if members and members[-1].comma is not None:
-        comma = ","
-    elif members:
-        at = members[-1].node.end
-        text, close = f"{text[:at]},{text[at:]}", close + 1
+    indent, comma = base + _unit(text), ""
+    if node.members:
+        first, last = node.members[0], node.members[-1]
+        if "\n" in text[node.start : first.start]:
+            indent = _indent_at(text, first.start)
+        if last.comma is None:
+            at = last.node.end
+            text, close = f"{text[:at]},{text[at:]}", close + 1
+        else:
+            comma = ","
     # After the comments that follow the last member, which belong to it.
     at = len(text[:close].rstrip())
     written = f"{newline}{indent}{json.dumps(key)}: {_rendered(text, value, indent)}{comma}"

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
+from toolcrib.approval.tool_names import did_you_mean
 from toolcrib.errors import InvalidTool
 from toolcrib.host_tools.availability import describe_error
 from toolcrib.host_tools.definition import AnyTool
@@ -57,7 +58,8 @@ def find_callable(module: str, path: str) -> Callable[..., Any]:
         try:
             value = getattr(value, part)
         except AttributeError:
-            raise InvalidTool(f"{module!r} has no {path!r}") from None
+            hint = did_you_mean(part, [name for name in dir(value) if name[:1] != "_"])
+            raise InvalidTool(f"{module!r} has no {path!r}{hint}") from None
     if not callable(value):
         raise InvalidTool(f"{path!r} of {module!r} is not callable; it is {type(value).__name__}")
     return value
