@@ -33,10 +33,19 @@ if TYPE_CHECKING:
         ToolcribError,
     )
     from toolcrib.failures import Failure
-    from toolcrib.ledger.events import Event, ToolInvoked
+    from toolcrib.ledger.events import (
+        ApprovalRequested,
+        Event,
+        ToolInvoked,
+        ToolOutput,
+        ToolProgress,
+    )
+    from toolcrib.ledger.prompt_events import TextDelta
     from toolcrib.prompt.prompt import Prompt, RenderedPrompt
     from toolcrib.prompt.section import MarkdownSection, Section, UserText
+    from toolcrib.runtime.chat import Chat
     from toolcrib.runtime.config import RuntimeConfig
+    from toolcrib.runtime.messages import PromptResult
     from toolcrib.runtime.runtime import create_runtime
     from toolcrib.session.bus import EventBus
     from toolcrib.session.session import Session
@@ -54,6 +63,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Actor",
     "Answer",
+    "ApprovalRequested",
     "ApprovalRequired",
     "Approve",
     "CallEnded",
@@ -61,6 +71,7 @@ __all__ = [
     "CallRequest",
     "CallbackApprover",
     "Caller",
+    "Chat",
     "Deny",
     "Event",
     "EventBus",
@@ -82,6 +93,7 @@ __all__ = [
     "Prompt",
     "PromptEvaluationError",
     "PromptResponse",
+    "PromptResult",
     "ProviderTool",
     "Refuse",
     "RenderedPrompt",
@@ -93,10 +105,13 @@ __all__ = [
     "Session",
     "SqliteStore",
     "TerminalApprover",
+    "TextDelta",
     "Tool",
     "ToolContext",
     "ToolExample",
     "ToolInvoked",
+    "ToolOutput",
+    "ToolProgress",
     "ToolResult",
     "ToolcribError",
     "UserText",
@@ -132,13 +147,22 @@ if not TYPE_CHECKING:
                 "ToolcribError",
             ),
             "toolcrib.failures": ("Failure",),
-            "toolcrib.ledger.events": ("Event", "ToolInvoked"),
+            "toolcrib.ledger.events": (
+                "ApprovalRequested",
+                "Event",
+                "ToolInvoked",
+                "ToolOutput",
+                "ToolProgress",
+            ),
+            "toolcrib.ledger.prompt_events": ("TextDelta",),
             "toolcrib.prompt.prompt": (
                 "Prompt",
                 "RenderedPrompt",
             ),
             "toolcrib.prompt.section": ("MarkdownSection", "Section", "UserText"),
+            "toolcrib.runtime.chat": ("Chat",),
             "toolcrib.runtime.config": ("RuntimeConfig",),
+            "toolcrib.runtime.messages": ("PromptResult",),
             "toolcrib.runtime.runtime": ("create_runtime",),
             "toolcrib.session.bus": ("EventBus",),
             "toolcrib.session.session": ("Session",),

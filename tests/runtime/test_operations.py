@@ -40,6 +40,7 @@ NEEDS: dict[str, tuple[Role, ...]] = {
     "grants.get": ("approver", "auditor"),
     "grants.preview": ("caller", "approver", "auditor"),
     "grants.revoke": ("approver",),
+    "artifacts.get": ("caller", "auditor"),
     "events.list": ("caller", "auditor"),
 }
 

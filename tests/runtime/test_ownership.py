@@ -40,6 +40,7 @@ def on_session(session_id: str) -> list[tuple[str, Json]]:
         ("prompt.send", {**one, "text": "hi"}),
         ("prompt.resume", one),
         ("prompt.cancel", one),
+        ("artifacts.get", {**one, "artifact_id": "artifact_1"}),
         ("events.list", one),
     ]
 
@@ -164,7 +165,8 @@ async def test_the_owner_of_a_session_outlives_the_process(tmp_path: Path) -> No
     assert resumed.owner == "alice"
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+# Whether an auditor reads an artifact that there is, the table of access says.
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if name != "artifacts.get"])
 async def test_an_auditor_reads_everything_and_changes_nothing(name: str) -> None:
     """An auditor who is also a caller sees a foreign session, and may only read it; a pure auditor
     lacks the role for the rest.

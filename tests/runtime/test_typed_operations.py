@@ -3,12 +3,15 @@
 import inspect
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from datetime import date
 from typing import Any, get_type_hints
 
 import pytest
 
-from tests.runtime.host_runtime import CALLER, host_tool, serving
+from tests.runtime.host_runtime import CALLER, Json, host_tool, serving
+from toolcrib import ToolContext, ToolResult
 from toolcrib.errors import Refused
+from toolcrib.host_tools import HostToolDefinition
 from toolcrib.ledger.events import SessionOpened, ToolInvoked
 from toolcrib.ledger.prompt_events import TextDelta
 from toolcrib.runtime import approval_messages, messages, typed_operations
@@ -17,6 +20,7 @@ from toolcrib.runtime.event_reader import Envelope
 from toolcrib.runtime.messages import Nothing
 from toolcrib.runtime.operations import OPERATIONS
 from toolcrib.runtime.principal import Principal
+from toolcrib.runtime.service import as_json
 from toolcrib.runtime.session_events import SessionEvents, UnknownEvent, typed_event
 from toolcrib.runtime.typed_operations import TypedOperations
 
@@ -123,6 +127,87 @@ async def test_parameters_are_validated() -> None:
         with pytest.raises(Refused) as refused:
             await runtime.decide("a", "approve", grant=GrantTerms(scope="session", uses=-1))
         assert refused.value.kind == "invalid"
+
+
+def long_tool(text: str) -> HostToolDefinition:
+    async def write(given: Json, context: ToolContext) -> str:
+        return text
+
+    return host_tool("long", write)
+
+
+async def test_an_artifact_is_read_whole_or_in_pages() -> None:
+    """F7: the whole result that the model saw only the beginning of can be fetched."""
+    text = "".join(f"line {count}\n" for count in range(20_000))
+    async with serving(long_tool(text)) as runtime:
+        session = await runtime.open_session("s1")
+        artifact_id = (await runtime.call_tool("s1", "long")).artifact_id or ""
+        whole = await runtime.artifact("s1", artifact_id)
+        page = await runtime.artifact("s1", artifact_id, offset=5, limit=7)
+        with pytest.raises(Refused) as missing:
+            await runtime.artifact("s1", "artifact_of_nobody")
+    assert session.state == "open"
+    assert (whole.text, whole.media_type, whole.next_offset) == (text, "text/plain", None)
+    assert (page.text, page.next_offset, page.total_chars) == (text[5:12], 12, len(text))
+    assert missing.value.kind == "not_found"
+
+
+async def test_a_very_large_artifact_comes_in_pages() -> None:
+    """One answer holds at most what the runtime takes and gives at once."""
+    text = "x" * 120_000
+    async with serving(long_tool(text), max_payload_bytes=100_000) as runtime:
+        await runtime.open_session("s1")
+        artifact_id = (await runtime.call_tool("s1", "long")).artifact_id or ""
+        first = await runtime.artifact("s1", artifact_id)
+        rest = await runtime.artifact("s1", artifact_id, offset=first.next_offset or 0)
+    assert (len(first.text), first.next_offset) == (100_000, 100_000)
+    assert (len(rest.text), rest.next_offset) == (20_000, None)
+
+
+async def test_an_artifact_of_somebody_else_is_not_found() -> None:
+    """F7: artifacts belong to the owner of their session, as everything in it does."""
+    async with serving(long_tool("x" * 60_000)) as runtime:
+        await runtime.open_session("s1")
+        artifact_id = (await runtime.call_tool("s1", "long")).artifact_id or ""
+        with pytest.raises(Refused) as refused:
+            await runtime.as_principal(CALLER).artifact("s1", artifact_id)
+        assert refused.value.kind == "not_found"
+
+
+async def test_the_metadata_of_a_result_is_in_the_answer_and_the_record() -> None:
+    """F6: what a tool says for programs reaches them, and a repeated request too, as JSON."""
+    facts = {"source": "till", "at": date(2026, 1, 2), "huge": 10**5000}
+
+    async def note(given: Json, context: ToolContext) -> ToolResult[int]:
+        return ToolResult(value=1, metadata=facts)
+
+    async with serving(host_tool("note", note)) as runtime:
+        await runtime.open_session("s1")
+        told = [await runtime.call_tool("s1", "note", idempotency_key="k") for _ in range(2)]
+        await runtime.close_session("s1")
+        records = (await runtime.list_events("s1")).events
+    [invoked] = [each["data"] for each in records if each["kind"] == "tool.invoked"]
+    assert invoked["metadata"]["at"] == "2026-01-02"
+    assert [each.metadata for each in told] == [invoked["metadata"]] * 2
+    assert as_json(told[0])["metadata"]["source"] == "till"
+
+
+async def test_metadata_holds_no_secret_in_the_record() -> None:
+    """A secret argument that a tool repeats in its metadata is not written down."""
+    schema = {
+        "type": "object",
+        "properties": {"pin": {"type": "string", "writeOnly": True}},
+    }
+
+    async def pay(given: Json, context: ToolContext) -> ToolResult[int]:
+        return ToolResult(value=1, metadata={"used": given["pin"]})
+
+    async with serving(host_tool("pay", pay, schema)) as runtime:
+        await runtime.open_session("s1")
+        await runtime.call_tool("s1", "pay", {"pin": "4711-very-secret"})
+        records = (await runtime.list_events("s1")).events
+    assert "metadata" in str(records)
+    assert "4711-very-secret" not in str(records)
 
 
 async def test_events_are_typed_and_continue_after_a_number() -> None:

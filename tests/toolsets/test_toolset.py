@@ -190,6 +190,18 @@ class TestAvailability:
         assert outcome.failure is not None
         assert outcome.failure.kind == "not_found"
 
+    async def test_a_tool_that_becomes_available_is_listed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """T5, F9: it is asked each time, so a tool that was not there at first comes later."""
+        toolset = toolset_of(ReadFile, Compiler)
+        before = list(await toolset.get_tools())
+        monkeypatch.setattr(Compiler, "is_installed", True)
+
+        assert before == ["read_file"]
+        assert list(await toolset.get_tools()) == ["read_file", "compiler"]
+        assert await toolset.call_tool("compiler", {}) == "compiled"
+
     async def test_an_unavailable_tool_is_listed_on_demand(self) -> None:
         """T6: with `skip_unavailable=False` it is listed and can be called."""
         toolset = toolset_of(Compiler, skip_unavailable=False)

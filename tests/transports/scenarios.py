@@ -92,7 +92,14 @@ async def huge_output(driver: Driver) -> Json:
 
     assert told["status"] == "completed"
     assert len(told["text"]) < len(HUGE)
-    assert told["artifact_id"] is not None
+    assert await driver.artifact(told["artifact_id"]) == HUGE
+    return told
+
+
+async def metadata(driver: Driver) -> Json:
+    told = await driver.call("annotated", {})
+
+    assert (told["value"], told["metadata"]) == ("kept", {"source": "till 3", "pages": [1, 2]})
     return told
 
 
@@ -132,6 +139,7 @@ SCENARIOS = {
         waiting_then_denied,
         large_output,
         huge_output,
+        metadata,
         progress,
         cancel,
     )

@@ -15,6 +15,7 @@ from toolcrib.host_tools import HostToolDefinition, HostToolRegistry, ToolContex
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.runtime import Runtime, create_runtime
 from toolcrib.testing import ScriptedOpenAI, calls, says
+from toolcrib.tools.result import ToolResult
 
 LARGE = "Grüße, 世界, 🐚, \u2028, \x7f " * 1_000
 HUGE = LARGE * 5
@@ -50,6 +51,10 @@ def huge(input: dict[str, Any], context: ToolContext) -> str:
     return HUGE
 
 
+def annotated(input: dict[str, Any], context: ToolContext) -> ToolResult[str]:
+    return ToolResult(value="kept", metadata={"source": "till 3", "pages": [1, 2]})
+
+
 async def stepping(input: dict[str, Any], context: ToolContext) -> str:
     context.progress(1, 2, "half of it")
     context.output("a piece")
@@ -76,6 +81,7 @@ TOOLS = (
     _tool("endless", endless),
     _tool("large", large),
     _tool("huge", huge),
+    _tool("annotated", annotated),
     _tool("stepping", stepping),
     _tool("noisy", noisy),
     _tool("guarded", greet, parameters=NAMED, requires_approval=True),

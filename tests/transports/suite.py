@@ -26,6 +26,10 @@ class Driver(Protocol):
         """Cancel a call that runs."""
         ...
 
+    async def artifact(self, artifact_id: str) -> str:
+        """The whole text of an artifact."""
+        ...
+
     async def prompt(self, text: str) -> Json:
         """Have the model answer, waiting for approvals."""
         ...
@@ -80,6 +84,10 @@ class AskingDriver:
 
     async def cancel(self, call_id: str) -> None:
         await self.ask("tools.cancel", {"session_id": SESSION, "call_id": call_id})
+
+    async def artifact(self, artifact_id: str) -> str:
+        params = {"session_id": SESSION, "artifact_id": artifact_id}
+        return (await self.ask("artifacts.get", params))["text"]
 
     async def prompt(self, text: str) -> Json:
         return await self.ask("prompt.send", {"session_id": SESSION, "text": text})

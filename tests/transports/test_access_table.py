@@ -95,13 +95,18 @@ class Objects:
     call_id: str
     approval_id: str
     grant_id: str
+    artifact_id: str
 
 
 def runtime_with_tools() -> Runtime:
     async def act(given: Json, context: ToolContext) -> str:
         return "done"
 
+    async def write(given: Json, context: ToolContext) -> str:
+        return "word " * 20_000
+
     registry = HostToolRegistry()
+    registry.add(HostToolDefinition("write", "To write much.", {"type": "object"}, write))
     for name, asks in (("act", False), ("careful", True)):
         schema: Json = {"type": "object"}
         registry.add(HostToolDefinition(name, f"To {name}.", schema, act, requires_approval=asks))
@@ -118,7 +123,15 @@ async def objects_of(runtime: Runtime, name: str) -> Objects:
     decision = {"approval_id": granted.approval_id, "decision": "approve", "grant": terms}
     await runtime.ask("approvals.decide", decision, OWNER)
     grants = (await runtime.ask("grants.list", {}, OWNER)).grants
-    return Objects(name, made.session_id, waiting.call_id, waiting.approval_id, grants[-1].grant_id)
+    written = await runtime.ask("tools.call", {**call, "name": "write"}, who)
+    return Objects(
+        name,
+        made.session_id,
+        waiting.call_id,
+        waiting.approval_id,
+        grants[-1].grant_id,
+        written.artifact_id,
+    )
 
 
 def params_of(operation: str, its: Objects) -> Json:
@@ -134,6 +147,7 @@ def params_of(operation: str, its: Objects) -> Json:
         "tools.call": {**session, "name": "act", "arguments": {}},
         "tools.cancel": {**session, "call_id": its.call_id},
         "prompt.send": {**session, "text": "hello"},
+        "artifacts.get": {**session, "artifact_id": its.artifact_id},
         "approvals.list": {},
         "approvals.get": approval,
         "approvals.decide": {**approval, "decision": "approve"},

@@ -7,13 +7,13 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Iterator, Mapping
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
-from toolcrib.approval.authority import quorum_text
-from toolcrib.approval.decision import ApprovalRequest
-from toolcrib.approval.duration import duration_text
 from toolcrib.terminal_text import showable
-from toolcrib.tools.identity import Place
+
+if TYPE_CHECKING:
+    from toolcrib.approval.decision import ApprovalRequest
+    from toolcrib.tools.identity import Place
 
 _BORDER = "| "
 _NARROWEST = 20
@@ -59,8 +59,12 @@ def _facts(request: ApprovalRequest) -> Mapping[str, str]:
     if request.metadata:
         facts["details"] = _compact(request.metadata)
     if request.approvers:
+        from toolcrib.approval.authority import quorum_text
+
         facts["needs"] = " and ".join(map(quorum_text, request.approvers))
     if request.deadline is not None:
+        from toolcrib.approval.duration import duration_text
+
         time = duration_text(max(0.0, request.deadline - request.created_at))
         facts["expires"] = f"{time} after it was asked; then it does not run"
     return facts

@@ -113,6 +113,7 @@ class Call:
         "is_over",
         "is_plain_text",
         "is_settled",
+        "kept_metadata",
         "metadata",
         "name",
         "params",
@@ -168,6 +169,8 @@ class Call:
     """The JSON that the params were made from: by the caller, a hook or an approver's edit."""
     whole_text: str | None
     """The whole rendered result, when the model gets only a part of it."""
+    kept_metadata: dict[str, Any] | None
+    """The metadata as JSON, for the record."""
     cancels: int
     """How often somebody asked for this one call to be cancelled."""
 
@@ -227,7 +230,7 @@ class Call:
         self.value_json: bytes | None = None
         self.metadata: Mapping[str, Any] | None = None
         self.artifact_id: str | None = None
-        self.whole_text = None
+        self.whole_text = self.kept_metadata = None
         self.task: asyncio.Task[Any] | None = None
         self.cancels = 0
         self.emitter: Emitter | None = None

@@ -63,6 +63,9 @@ class Hooks:
     pre: Mapping[str, PreHook] = field(default_factory=dict[str, PreHook])
     post: Mapping[str, PostHook] = field(default_factory=dict[str, PostHook])
     timeout: float | None = None
+    inner: Mapping[str, Hooks] = field(default_factory=dict[str, "Hooks"])
+    """By tool name, hooks that came with the tool: they run nearest to it, after these before the
+    call and before these after it."""
 
     def check(self, known: Mapping[str, Any]) -> None:
         """Raise `InvalidHooks` for hooks that could never run."""
@@ -88,13 +91,20 @@ class Hooks:
             self,
             pre={name: hook for name, hook in self.pre.items() if name in names},
             post={name: hook for name, hook in self.post.items() if name in names},
+            inner={name: hooks for name, hooks in self.inner.items() if name in names},
         )
 
     def chain(self, name: str) -> HookChain | None:
         """The hooks that run around the tool `name`, or None when there are none."""
+        hooks = self.inner.get(name)
+        inner = None if hooks is None else hooks.chain(name)
         chain = HookChain(
-            self.global_pre, self.pre.get(name), self.post.get(name), self.global_post, self.timeout
+            _present((self.global_pre, True), (self.pre.get(name), False)),
+            _present((self.post.get(name), False), (self.global_post, True)),
+            self.timeout,
         )
+        if inner is not None:
+            chain = chain.around(inner)
         return chain if chain.has_pre or chain.has_post else None
 
 
@@ -103,30 +113,31 @@ def _check_callable(what: str, hook: object) -> None:
         raise InvalidHooks(f"{what} is not callable: {type(hook).__name__}; give an async function")
 
 
+AnyHook = Callable[..., Awaitable[Any]]
+NamedHooks = tuple[tuple[AnyHook, bool], ...]
+
+
 class HookChain:
     """The hooks of one tool, in the order they run; each with whether it gets the tool's name."""
 
     __slots__ = ("has_post", "has_pre", "post", "pre", "timeout")
 
-    def __init__(
-        self,
-        global_pre: GlobalPreHook | None,
-        pre: PreHook | None,
-        post: PostHook | None,
-        global_post: GlobalPostHook | None,
-        timeout: float | None,
-    ) -> None:
-        self.pre = _present((global_pre, True), (pre, False))
-        self.post = _present((post, False), (global_post, True))
+    def __init__(self, pre: NamedHooks, post: NamedHooks, timeout: float | None) -> None:
+        self.pre = pre
+        self.post = post
         self.timeout = timeout
         self.has_pre = bool(self.pre)
         self.has_post = bool(self.post)
 
+    def around(self, inner: HookChain) -> HookChain:
+        """Both chains as one, under the shorter of their time limits."""
+        limits = [limit for limit in (self.timeout, inner.timeout) if limit is not None]
+        return HookChain(
+            self.pre + inner.pre, inner.post + self.post, min(limits) if limits else None
+        )
 
-AnyHook = Callable[..., Awaitable[Any]]
 
-
-def _present(*hooks: tuple[AnyHook | None, bool]) -> tuple[tuple[AnyHook, bool], ...]:
+def _present(*hooks: tuple[AnyHook | None, bool]) -> NamedHooks:
     # Not by truth: a hook may be an object that is callable and empty.
     return tuple((hook, is_global) for hook, is_global in hooks if hook is not None)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import from_json, to_json
 
-from toolcrib.calls.outcome import Outcome
+from toolcrib.calls.outcome import NOTHING, Outcome
 from toolcrib.errors import UsageError
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.session.turns import turn_here
@@ -132,6 +132,7 @@ def _outcome(
         text=invoked.message,
         value=invoked.value,
         failure=invoked.failure,
+        metadata=invoked.metadata or NOTHING,
         artifact_id=invoked.artifact_id,
     )
 

@@ -138,6 +138,8 @@ def _end_facts(call: Call) -> dict[str, Any]:
     if call.artifact_id is not None:
         facts["artifact_id"] = call.artifact_id
         facts["artifact_digest"] = artifact_digest(_kept_text(call))
+    if call.kept_metadata:
+        facts["metadata"] = scrub(call, call.kept_metadata)
     return facts
 
 

@@ -23,6 +23,7 @@ from toolcrib.ledger.encoding import (
     MOST_DIGITS,
     encode_value,
     is_readable,
+    plain_facts,
     rendered,
 )
 from toolcrib.tools.result import ToolResult
@@ -77,6 +78,9 @@ def _render(call: Call) -> None:
     if isinstance(value, ToolResult):
         result = cast("ToolResult[Any]", value)
         call.metadata = result.metadata
+        if result.metadata:
+            # A copy: the record is made later, and the metadata is the application's to change.
+            call.kept_metadata = plain_facts(dict(result.metadata))
         call.value = value = result.value
         message = result.message
         if not result.success:

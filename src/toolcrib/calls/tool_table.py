@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import CallEnded, DuplicateTool
 from toolcrib.tools.argument_names import ArgumentNames
-from toolcrib.tools.prepared_tool import Declaration, PreparedTool, prepare, registered_as
+from toolcrib.tools.prepared_tool import (
+    Declaration,
+    PreparedTool,
+    is_available,
+    prepare,
+    registered_as,
+)
 
 if TYPE_CHECKING:
     from toolcrib.approval.policy import Policy
@@ -134,16 +140,24 @@ class ToolTable:
         return self._pinned
 
     def declarations(self) -> tuple[Declaration, ...]:
-        """What the model is told of each tool. The same object until the tools change."""
-        if self._declarations is None:
-            self._declarations = tuple(tool.declaration for tool in self._pinned.values())
-        return self._declarations
+        """What the model is told of each available tool. The same object until the tools change,
+        unless some come and go.
+        """
+        if self._declarations is not None:
+            return self._declarations
+        tools = self._pinned.values()
+        declarations = tuple(tool.declaration for tool in tools if is_available(tool.tool))
+        if all(tool.tool.available_when is None for tool in tools):
+            self._declarations = declarations
+        return declarations
 
     def resolve(self, call: Call) -> PreparedTool:
         """The call's tool, or the end of the call."""
         prepared = self._pinned.get(call.name)
         if prepared is None:
             raise CallEnded("not_found", self._not_found(call.name))
+        if prepared.tool.available_when is not None and not is_available(prepared.tool):
+            raise CallEnded("not_found", f"The tool {call.name!r} is not available now.")
         call.prepared = call.tool = prepared
         return prepared
 
@@ -152,8 +166,9 @@ class ToolTable:
 
         if not self._pinned:
             return f"There is no tool named {name!r}; this session has no tools."
-        hint = did_you_mean(name, self._pinned) or "."
-        return f"There is no tool named {name!r}{hint} The tools are: {', '.join(self._pinned)}."
+        names = [declaration.name for declaration in self.declarations()]
+        hint = did_you_mean(name, names) or "."
+        return f"There is no tool named {name!r}{hint} The tools are: {', '.join(names)}."
 
 
 def _is_same(first: object, second: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from toolcrib._lazy import lazy_exports
@@ -26,14 +26,13 @@ def main() -> None:
         # Asked by installers and scripts, often, and in need of nothing.
         print(f"toolcrib {__version__}")
         return
-    try:
-        import_module("rich")
-        import_module("typer")
-    except ModuleNotFoundError as error:
-        from toolcrib.extras import install_command
+    for name in ("rich", "typer"):
+        # Found, not imported: most commands print without rich.
+        if find_spec(name) is None:
+            from toolcrib.extras import install_command
 
-        print(_MISSING.format(name=error.name, command=install_command("cli")), file=sys.stderr)
-        raise SystemExit(1) from None
+            print(_MISSING.format(name=name, command=install_command("cli")), file=sys.stderr)
+            raise SystemExit(1)
 
     from toolcrib.cli.app import app
 

@@ -16,6 +16,8 @@ class LazyGroup(HelpGroup):
     """A group whose commands are `MODULE:NAME`, of a function or of a `typer.Typer`."""
 
     places: ClassVar[Mapping[str, str]] = {}
+    summaries: ClassVar[Mapping[str, str]] = {}
+    """The first line of each command's help, so that the list of them imports none."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -34,6 +36,10 @@ class LazyGroup(HelpGroup):
         command = _command(place)
         command.name = cmd_name
         return command
+
+    def summary(self, ctx: Any, name: str) -> str | None:
+        """From the table, so that the list of all commands imports none of them."""
+        return self.summaries.get(name) or super().summary(ctx, name)
 
 
 def _command(place: str) -> Any:
@@ -70,9 +76,31 @@ COMMANDS: Final = {
 }
 """Where each command is: a function, or a Typer with commands of its own."""
 
+SUMMARIES: Final = {
+    "init": "Write a small project that runs.",
+    "serve": "Serve tools to clients, over HTTP or stdio.",
+    "mcp": "Serve tools over MCP on stdin and stdout, until the client disconnects.",
+    "acp": "Serve an editor that speaks the Agent Client Protocol, on stdin and stdout.",
+    "provider": "Serve the Responses API with hosted tools that run on this machine.",
+    "run": "Have a model answer with the host's tools: one prompt, or a chat.",
+    "tools": "List tools, and call them without a model.",
+    "approvals": "List approval requests, and decide them.",
+    "grants": "List grants, and revoke them.",
+    "sessions": "List sessions, and resume them.",
+    "tokens": "Make, list, replace and revoke the tokens of a server.",
+    "policy": "Check policy files and explain what they decide.",
+    "audit": "Prove that ledgers are whole, and read them.",
+    "support": "Print which kinds of tools, and which of their options, each provider has.",
+    "doctor": "Check whether this machine has what the commands need.",
+    "demo": "Play a whole session: web and file search, Python, an order that a person approves.",
+    "model": "Fetch a model that runs in the process.",
+}
+"""What `toolcrib --help` says of each command: the first sentence of its own help."""
+
 
 class _Commands(LazyGroup):
     places = COMMANDS
+    summaries = SUMMARIES
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. A fault of the program is one sentence; its traceback is for --debug."""

@@ -7,10 +7,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from toolcrib.approval.authority import quorum_text
-from toolcrib.approval.caller import Caller
-from toolcrib.approval.decision import Quorum
-from toolcrib.approval.duration import read_duration
 from toolcrib.cli.arguments import read_arguments
 from toolcrib.cli.output import show, show_json, show_note
 from toolcrib.cli.service import (
@@ -210,6 +206,8 @@ def _grant_terms(
         if expires is not None or uses is not None or unlimited:
             raise typer.BadParameter("--expires, --uses and --unlimited limit a --grant; name one")
         return None
+    from toolcrib.approval.duration import read_duration
+
     try:
         lifetime = None if expires is None else read_duration(expires)
     except InvalidPolicy as error:
@@ -253,12 +251,17 @@ def _votes_text(request: dict[str, Any]) -> str:
 
 
 def _asker_text(caller: dict[str, Any]) -> str:
+    from toolcrib.approval.caller import Caller
+
     return Caller(
         caller["principal"], caller["transport"], caller["is_model"], frozenset(caller["groups"])
     ).text()
 
 
 def _facts(request: dict[str, Any]) -> list[tuple[str, str]]:
+    from toolcrib.approval.authority import quorum_text
+    from toolcrib.approval.decision import Quorum
+
     facts = [
         ("request", request["approval_id"]),
         ("state", request["state"]),

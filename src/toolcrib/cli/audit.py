@@ -21,9 +21,9 @@ from toolcrib.cli.store_options import (
     time_text,
 )
 from toolcrib.errors import LedgerBroken, SessionNotFound, UsageError
-from toolcrib.ledger.record import Head, Record
 
 if TYPE_CHECKING:
+    from toolcrib.ledger.record import Head, Record
     from toolcrib.store.sqlite import SqliteStore
 
 app = typer.Typer(help="Prove that ledgers are whole, and read them.", no_args_is_help=True)
@@ -189,6 +189,8 @@ def _print(records: Iterable[Record], *, json: bool) -> None:
 
 
 def _heads(head_line: str | None, file: Path | None) -> list[Head]:
+    from toolcrib.ledger.record import Head
+
     lines = file.read_text("utf-8").splitlines() if file else []
     if head_line is not None:
         lines.append(head_line)

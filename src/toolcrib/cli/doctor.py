@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
-import socket
-import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -52,6 +49,8 @@ def check_python() -> Iterator[CheckResult]:
     version = ".".join(map(str, sys.version_info[:3]))
     is_new = sys.version_info[:2] >= OLDEST_PYTHON
     yield CheckResult("python", "ok" if is_new else "failure", f"{version} at {sys.executable}")
+    import sqlite3
+
     has_upsert = sqlite3.sqlite_version_info >= OLDEST_SQLITE
     yield CheckResult("sqlite", "ok" if has_upsert else "failure", sqlite3.sqlite_version)
 
@@ -102,6 +101,8 @@ def check_tools(files: Sequence[Path], modules: Sequence[str]) -> Iterator[Check
     registry = HostToolRegistry()
     try:
         with redirected_stdout():
+            import asyncio
+
             asyncio.run(load_host_tools(registry, files=files, modules=modules))
     except UsageError as error:
         yield CheckResult("host tools", "failure", str(error))
@@ -162,6 +163,8 @@ def check_token_file() -> Iterator[CheckResult]:
 def check_port(port: int) -> Iterator[CheckResult]:
     """Whether `serve --http` could listen."""
     try:
+        import socket
+
         with socket.create_server(("127.0.0.1", port)):
             yield CheckResult("port", "ok", f"{port} is free")
     except OSError as error:

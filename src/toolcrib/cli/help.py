@@ -13,6 +13,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from toolcrib.cli.values import read_plainly
 from toolcrib.terminal_text import (
     columns_of,
     command_lines,
@@ -88,7 +89,12 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 class HelpCommand(TyperCommand):
-    """A command whose help is plain text."""
+    """A command whose help is plain text. It starts fast: see `read_plainly`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options."""
+        read_plainly(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the page."""
@@ -96,7 +102,12 @@ class HelpCommand(TyperCommand):
 
 
 class HelpGroup(TyperGroup):
-    """A group whose help and faults are plain text."""
+    """A group whose help and faults are plain text. It starts fast: see `read_plainly`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options."""
+        read_plainly(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Run it. What is wrong with the command line is told in lines that break at words."""
@@ -115,6 +126,11 @@ class HelpGroup(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the page."""
         formatter.write(help_page(self, ctx))
+
+    def summary(self, ctx: Any, name: str) -> str | None:
+        """What the list of commands says of one; None for a hidden one."""
+        command: Any = self.get_command(ctx, name)
+        return None if command is None or command.hidden else _first_sentence(command)
 
 
 def group_of(app: typer.Typer) -> Any:
@@ -185,7 +201,7 @@ def _sections(
         yield "Arguments", [(_argument_name(each), _description(each)) for each in arguments]
     for title, chosen in _grouped(options):
         yield title, [(_option_name(each), _description(each)) for each in chosen]
-    if isinstance(command, TyperGroup):
+    if isinstance(command, HelpGroup):
         yield "Commands", [*_commands(command, ctx)]
 
 
@@ -202,11 +218,10 @@ def _grouped(options: list[TyperOption]) -> Iterator[tuple[str, list[TyperOption
             yield title, chosen
 
 
-def _commands(group: TyperGroup, ctx: Any) -> Iterator[tuple[str, str]]:
+def _commands(group: HelpGroup, ctx: Any) -> Iterator[tuple[str, str]]:
     for name in group.list_commands(ctx):
-        command: Any = group.get_command(ctx, name)
-        if command is not None and not command.hidden:
-            yield name, _first_sentence(command)
+        if (summary := group.summary(ctx, name)) is not None:
+            yield name, summary
 
 
 def _first_sentence(command: Any) -> str:

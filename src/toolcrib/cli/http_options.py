@@ -6,7 +6,6 @@ values as one `ServerOptions`.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import os
 from collections.abc import Callable, Sequence
@@ -24,6 +23,8 @@ from toolcrib.errors import UsageError
 from toolcrib.transports.mcp.options import ElicitedApproval, McpOptions
 
 if TYPE_CHECKING:
+    import asyncio
+
     from toolcrib.runtime.principal import Role
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.serving.access import AccessOptions

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolcrib.approval.caller import Caller
-from toolcrib.approval.policy import Policy
-from toolcrib.approval.policy_file import load_policy
-from toolcrib.approval.policy_lint import (
-    Caution,
-    ToolArguments,
-    cautions,
-    unknown_arguments,
-    unknown_tools,
-)
-from toolcrib.approval.rule import Effect, Subject
-from toolcrib.approval.tool_names import did_you_mean
 from toolcrib.cli.arguments import read_arguments
 from toolcrib.cli.output import fail, show, show_json, show_note
 from toolcrib.cli.runtime_options import TOOL_OPTIONS, RuntimeOptions, takes_runtime_options
 from toolcrib.cli.service import TokenFile, Url, open_hosted_service
 from toolcrib.cli.tools import session_of
 from toolcrib.errors import InvalidPolicy
-from toolcrib.tools.argument_names import ArgumentNames
 from toolcrib.tools.identity import Place, ToolRef
+
+if TYPE_CHECKING:
+    from toolcrib.approval.policy import Policy
+    from toolcrib.approval.policy_lint import Caution, ToolArguments
+    from toolcrib.approval.rule import Effect
 
 app = typer.Typer(help="Check policy files and explain what they decide.", no_args_is_help=True)
 
@@ -53,6 +45,8 @@ def check(
 
     Example: toolcrib policy check policy.yaml --host-tools host-tools.yaml
     """
+    from toolcrib.approval.policy_lint import cautions, unknown_arguments, unknown_tools
+
     policy = _load(file)
     warnings = cautions(policy)
     has_tools = options.has_tools or url is not None
@@ -84,6 +78,9 @@ def _listed_tools(options: RuntimeOptions, url: str | None, token_file: Path | N
 
 
 def _arguments_of(tool: dict[str, Any]) -> ToolArguments:
+    from toolcrib.approval.policy_lint import ToolArguments
+    from toolcrib.tools.argument_names import ArgumentNames
+
     spellings = {name: tuple(keys) for name, keys in tool["argument_names"].items()}
     names = ArgumentNames(tool["parameters"], spellings)
     return ToolArguments(tool["name"], tool["source"], tool["place"], names)
@@ -122,6 +119,9 @@ def explain(
 
     Example: toolcrib policy explain policy.yaml --tool write_file --arguments '{"path": "a"}'
     """
+    from toolcrib.approval.caller import Caller
+    from toolcrib.approval.rule import Subject
+
     subject = Subject(
         tool=ToolRef(tool, source, version="", digest="", place=place),
         arguments=read_arguments(arguments),
@@ -145,11 +145,15 @@ def explain(
 
 
 def _misspelt(tool: str, policy: Policy) -> str:
+    from toolcrib.approval.tool_names import did_you_mean
+
     names = {rule.tool for rule in policy.rules if rule.names_one_tool}
     return "" if tool in names else did_you_mean(tool, names)
 
 
 def _load(file: Path) -> Policy:
+    from toolcrib.approval.policy_file import load_policy
+
     try:
         return load_policy(file)
     except InvalidPolicy as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -177,6 +176,8 @@ def provider(
         if show_token:
             show(_secret(server))
         with redirected_stdout():
+            import asyncio
+
             asyncio.run(_serve(embedded, model_backend, server, data))
     except (Refused, UsageError, OSError) as error:
         fail(str(error))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for, is_terminal
-from toolcrib.cli.chat import ChatSession, EventScreen, chat
 from toolcrib.cli.output import redirected_stdout
 from toolcrib.cli.results import finish_prompt, place_of
 from toolcrib.cli.runtime_options import (
@@ -23,6 +22,7 @@ from toolcrib.cli.store_options import Json
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from toolcrib.cli.chat import ChatSession
     from toolcrib.runtime.runtime import Runtime
 
 
@@ -50,6 +50,8 @@ def run(
     Example: toolcrib run "How many bolts are left?" --adapter model:adapter
     --host-tools host-tools.yaml
     """
+    from toolcrib.cli.chat import EventScreen, chat
+
     if options.adapter is None:
         raise typer.BadParameter("no model: name an adapter with --adapter MODULE:NAME")
     options = replace(
@@ -90,6 +92,8 @@ def _from_stdin() -> str | None:
 def _with_session(
     session: str | None, talk: Callable[[ChatSession], Awaitable[Any]]
 ) -> Callable[[Runtime], Awaitable[Any]]:
+    from toolcrib.cli.chat import ChatSession
+
     async def talk_in_session(runtime: Runtime) -> Any:
         async with runtime:
             return await talk(await ChatSession.open(runtime, session))

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -22,6 +21,8 @@ from toolcrib.errors import InvalidTool, Refused, StoreError, UsageError
 from toolcrib.tools.identity import BindTo
 
 if TYPE_CHECKING:
+    import asyncio
+
     from toolcrib.approval.approvers import Approver
     from toolcrib.host_tools.host_tools_file import HostToolsFile
     from toolcrib.host_tools.loader import LoadedHostTools
@@ -39,6 +40,8 @@ async def reload_task(runtime: Runtime, files: Sequence[HostToolsFile]) -> Async
     """Reload host tools files of a runtime when they change. A changed file replaces the old one
     in one step; a broken file changes nothing.
     """
+    import asyncio
+
     from toolcrib.host_tools.reload import HostToolsWatcher
 
     if files:
@@ -77,6 +80,8 @@ class _ReloadReport:
         show_note(f"{reload.file} was reloaded; changed tools: {names}")
         before, self._files[reload.file] = self._files[reload.file], reload.loaded
         if reload.loaded.mcp_servers != before.mcp_servers:
+            import asyncio
+
             task = asyncio.create_task(self._remount(reload.file))
             self.remount_tasks.add(task)
             task.add_done_callback(self.remount_tasks.discard)
@@ -361,6 +366,7 @@ def run_hosted(
 
     A command whose stdout is a protocol claims its pipes first: modules of the host may print.
     """
+    import asyncio
 
     async def served() -> T:
         async with hosted_runtime(options) as runtime:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, cast, get_args
 from urllib.parse import quote, urlencode, urlsplit
@@ -22,6 +20,8 @@ from toolcrib.errors import RefusalKind, Refused, StoreError, UsageError
 from toolcrib.serving.origins import is_loopback
 
 if TYPE_CHECKING:
+    import asyncio
+
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.store.store import Store
@@ -60,6 +60,8 @@ class RemoteConnection:
 
     def ask(self, operation: str, params: Mapping[str, Any] | None = None) -> Any:
         """Call one operation. Raises `Refused`; (unavailable) without an answer."""
+        from http.client import HTTPException
+
         verb, path, body = _request(operation, dict(params or {}))
         try:
             status, text = self._send(verb, path, body)
@@ -72,6 +74,8 @@ class RemoteConnection:
         return _answer(status, text)
 
     def _send(self, verb: str, path: str, body: str | None) -> tuple[int, bytes]:
+        from http.client import HTTPConnection, HTTPSConnection
+
         connection_type = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
         port = self._parts.port
         connection = connection_type(self._parts.hostname or "", port, timeout=TIMEOUT_SECONDS)
@@ -215,6 +219,8 @@ def open_hosted_service(
         if url is not None:
             yield open_http(url, token_file)
             return
+        import asyncio
+
         with redirected_stdout(), asyncio.Runner() as runner:
             hosting = hosted_runtime(replace(options, drain_seconds=0.0))
             runtime = runner.run(hosting.__aenter__())
@@ -230,6 +236,8 @@ def open_hosted_service(
 
 @contextmanager
 def _on_store(file: Path, by: str | None) -> Generator[RuntimeConnection]:
+    import asyncio
+
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.runtime import create_runtime
 

@@ -103,6 +103,11 @@ def _has_long_number(encoded: bytes) -> bool:
     return False
 
 
+def plain_facts(facts: Any) -> Any:
+    """Facts of a program's own as JSON that can be written and read back, whatever they hold."""
+    return _encodable(facts)
+
+
 def encode_facts(facts: Any) -> bytes:
     """A payload, or a part of one, from an event's own facts; defaults may be left out."""
     try:

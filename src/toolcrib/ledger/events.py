@@ -294,6 +294,8 @@ class ToolInvoked(Event):
     artifact_id: str | None = None
     artifact_digest: str | None = None
     """SHA-256 of the whole result, which is kept beside the ledger."""
+    metadata: dict[str, Any] | None = None
+    """That of the handler's `ToolResult` (redacted): for programs, never shown to the model."""
     origin: Origin = "local"
     provider: str | None = None
     capability: str | None = None

@@ -9,6 +9,7 @@ from toolcrib._lazy import lazy_exports
 if TYPE_CHECKING:
     from toolcrib.egress import EgressPolicy
     from toolcrib.runtime.approval_messages import ApprovalFacts, GrantTerms
+    from toolcrib.runtime.chat import Chat, ChatEvent, ChatOperations, ChatTurn, Exchange
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
     from toolcrib.runtime.event_reader import Envelope
     from toolcrib.runtime.messages import CallResult, ClientTool, PromptResult, SessionFacts
@@ -29,9 +30,14 @@ __all__ = [
     "ApprovalFacts",
     "CallResult",
     "CallerChoices",
+    "Chat",
+    "ChatEvent",
+    "ChatOperations",
+    "ChatTurn",
     "ClientTool",
     "EgressPolicy",
     "Envelope",
+    "Exchange",
     "GrantTerms",
     "Operation",
     "Principal",
@@ -58,6 +64,13 @@ if not TYPE_CHECKING:
             "toolcrib.runtime.approval_messages": (
                 "ApprovalFacts",
                 "GrantTerms",
+            ),
+            "toolcrib.runtime.chat": (
+                "Chat",
+                "ChatEvent",
+                "ChatOperations",
+                "ChatTurn",
+                "Exchange",
             ),
             "toolcrib.runtime.messages": (
                 "CallResult",

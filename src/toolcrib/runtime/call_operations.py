@@ -8,12 +8,15 @@ from pydantic_core import from_json
 
 from toolcrib.approval.tool_names import did_you_mean
 from toolcrib.errors import Refused, UsageError
-from toolcrib.ledger.encoding import encode_value
-from toolcrib.runtime.messages import CallResult, ToolFacts, Tools
+from toolcrib.ledger.encoding import encode_value, plain_facts
+from toolcrib.runtime.messages import ArtifactPage, CallResult, OneArtifact, ToolFacts, Tools
+from toolcrib.session.artifacts import Artifacts
+from toolcrib.tools.prepared_tool import is_available
 
 if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
     from toolcrib.runtime.live_session import LiveSession
+    from toolcrib.store.store import Store
     from toolcrib.tools.argument_names import Spellings
     from toolcrib.tools.prepared_tool import PreparedTool
 
@@ -43,6 +46,28 @@ def call_result(outcome: Outcome) -> CallResult:
         failure=outcome.failure,
         approval_id=outcome.approval.approval_id if outcome.approval else None,
         artifact_id=outcome.artifact_id,
+        metadata=plain_facts(dict(outcome.metadata)) if outcome.metadata else {},
+    )
+
+
+def artifact_page(store: Store, params: OneArtifact, most_chars: int) -> ArtifactPage:
+    """A page of an artifact. Raises `Refused` (not_found)."""
+    artifacts = Artifacts(store, params.session_id)
+    try:
+        page = artifacts.read(
+            params.artifact_id,
+            offset=params.offset,
+            limit=min(params.limit or most_chars, most_chars),
+        )
+    except UsageError as error:
+        raise Refused("not_found", str(error)) from None
+    return ArtifactPage(
+        artifact_id=params.artifact_id,
+        text=page.text,
+        media_type="text/plain",
+        offset=page.offset,
+        total_chars=page.total_chars,
+        next_offset=page.next_offset,
     )
 
 
@@ -55,15 +80,16 @@ def _as_json(value: Any) -> Any:
 
 def tools_of(live: LiveSession, category: str | None) -> Tools:
     """The tools of a session, all or of one category."""
-    tools = [tool_facts(live, tool) for tool in live.executor.tools.values()]
+    own = [tool for tool in live.executor.tools.values() if is_available(tool.tool)]
+    tools = [tool_facts(live, tool) for tool in [*own, *live.hosted.values()]]
     listed = [facts for facts in tools if category in (None, facts.category)]
     return Tools(tools=listed, unavailable=dict(live.unavailable))
 
 
 def tool_of(live: LiveSession, name: str) -> ToolFacts:
     """One tool. Raises `Refused` (not_found)."""
-    tool = live.executor.tools.get(name)
-    if tool is None:
+    tool = live.executor.tools.get(name) or live.hosted.get(name)
+    if tool is None or not is_available(tool.tool):
         reason = live.unavailable.get(name)
         # Only among the tools that the caller may list.
         hint = f": {reason}" if reason else did_you_mean(name, live.executor.tools)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from toolcrib.egress import EgressPolicy
 from toolcrib.errors import UsageError
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from toolcrib.store.anchors import AnchorOptions
     from toolcrib.store.store import Store
     from toolcrib.tools.identity import BindTo
+    from toolcrib.tools.tool import Tool
+    from toolcrib.toolsets.toolset import Toolset
 
 WhenBusy = Literal["reject", "enqueue", "interrupt"]
 """What becomes of a prompt while its session answers another one."""
@@ -37,6 +39,10 @@ class RuntimeConfig:
 
     host_tool_registry: HostToolRegistry | None = None
     """None is `toolcrib.host_tools.host_tool_registry`, the default one."""
+    toolsets: Sequence[Toolset] = ()
+    """Toolsets whose tools every session gets, with the hooks and the way of running of each."""
+    hosted_tools: Sequence[Tool[Any, Any]] = ()
+    """Tools of the model's provider that every prompt offers, as far as the policy allows."""
     mcp_servers: Sequence[McpServerConfig] = ()
     """MCP servers whose tools every session gets."""
     store: Store | None = None

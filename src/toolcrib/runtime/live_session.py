@@ -14,6 +14,7 @@ from toolcrib.calls.hooks import Hooks, PreReply
 from toolcrib.errors import CallEnded, Refused, UsageError
 from toolcrib.runtime.event_reader import EventReader
 from toolcrib.runtime.messages import ResumeSession
+from toolcrib.tools.prepared_tool import is_available
 
 if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
     from toolcrib.runtime.messages import CreateSession
     from toolcrib.runtime.principal import Principal
+    from toolcrib.runtime.served_tools import ServedTools
     from toolcrib.session.session import Session
 
 
@@ -103,10 +105,17 @@ class SessionHooks(Hooks):
         Hooks.check(self.only(known), known)
 
 
-def session_hooks(hooks: Hooks | None) -> SessionHooks:
-    """The hooks of a runtime, for sessions whose tools change."""
+def session_hooks(hooks: Hooks | None, inner: Mapping[str, Hooks]) -> SessionHooks:
+    """The hooks of a runtime, for sessions whose tools change, around those of its toolsets."""
     hooks = hooks or Hooks()
-    return SessionHooks(hooks.global_pre, hooks.global_post, hooks.pre, hooks.post, hooks.timeout)
+    return SessionHooks(
+        hooks.global_pre,
+        hooks.global_post,
+        hooks.pre,
+        hooks.post,
+        hooks.timeout,
+        {**hooks.inner, **inner},
+    )
 
 
 def prompt_hooks(hooks: SessionHooks, executor: Executor, names: Collection[str]) -> SessionHooks:
@@ -147,6 +156,7 @@ class LiveSession:
         tools: SessionTools,
         config: RuntimeConfig,
         client: ClientCalls,
+        served: ServedTools,
         *,
         missing: Mapping[str, str],
         own_tools: Iterable[str],
@@ -167,7 +177,9 @@ class LiveSession:
         """When a request last used the session, by the clock of the runtime."""
         self._opening = opening
         self._config = config
-        self._hooks = session_hooks(config.hooks)
+        self.hosted = served.hosted
+        """The tools of the provider that its prompts offer, by name."""
+        self._hooks = session_hooks(config.hooks, served.hooks)
         self.executor = Executor(
             session,
             tools.for_executor,
@@ -221,8 +233,13 @@ class LiveSession:
 
     @property
     def unavailable(self) -> Mapping[str, str]:
-        """All tools that the session does not have, with the reason."""
-        return {**self.missing, **self.tools.unavailable}
+        """All tools that the session does not have now, with the reason."""
+        away = {
+            name: "the tool says that it is not available now"
+            for name, tool in self.executor.tools.items()
+            if not is_available(tool.tool)
+        }
+        return {**self.missing, **self.tools.unavailable, **away}
 
     def is_own(self, name: str) -> bool:
         """Whether no other session has this tool."""
@@ -240,6 +257,10 @@ class LiveSession:
         """Call a tool. Closing the session cancels the call. Raises `Refused` (conflict) when the
         call id is taken.
         """
+        if name in self.hosted and name not in self.executor.tools:
+            raise Refused(
+                "invalid", f"{name} runs at the model's provider; it is offered to prompts only"
+            )
         # With the loop as argument, asyncio need not look it up, which costs a system call.
         task = asyncio.current_task(self._loop)
         assert task is not None, "an operation runs in a task of the loop of its session"

@@ -45,6 +45,7 @@ CallId = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 __all__ = [
+    "ArtifactPage",
     "CallResult",
     "CallTool",
     "Cancelled",
@@ -58,6 +59,7 @@ __all__ = [
     "ListSessions",
     "ListTools",
     "Nothing",
+    "OneArtifact",
     "OneCall",
     "OneSession",
     "OneTool",
@@ -156,6 +158,8 @@ class SessionFacts:
     last_seq: int
     turn: int = 0
     is_busy: bool = False
+    has_open_prompt: bool = False
+    """Whether a prompt runs, waits or was interrupted; unless it runs, it can be resumed."""
     pending_approvals: int = 0
     cwd: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -258,6 +262,8 @@ class CallResult:
     failure: Failure | None = None
     approval_id: str | None = None
     artifact_id: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What the tool said for programs beside its value: the metadata of its `ToolResult`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +344,28 @@ class Events:
 
     events: list[dict[str, Any]]
     last_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneArtifact(OperationParams):
+    """A whole result that was too long for the model, or `limit` characters of it."""
+
+    session_id: str
+    artifact_id: str
+    offset: Seq = 0
+    limit: Annotated[int, Ge(1), Le(MAX_SEQ)] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactPage:
+    """A piece of an artifact. `next_offset` is where the next one begins, None on the last."""
+
+    artifact_id: str
+    text: str
+    media_type: str
+    offset: int
+    total_chars: int
+    next_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

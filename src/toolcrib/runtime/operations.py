@@ -170,6 +170,13 @@ _ALL: Final = (
         approval_messages.Revoked,
         Service.revoke_grant,
     ),
+    _operation(
+        "artifacts.get",
+        _READERS,
+        messages.OneArtifact,
+        messages.ArtifactPage,
+        Service.get_artifact,
+    ),
     _operation("events.list", _READERS, messages.ListEvents, messages.Events, Service.list_events),
 )
 

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import TypeAdapter
 
 from toolcrib.errors import EvaluationReason, PromptEvaluationError, Refused, UsageError
+from toolcrib.host_tools.session_tools import session_context
 from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted
 from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import UserText
 from toolcrib.runtime.live_session import wait_at_most
 from toolcrib.runtime.messages import PromptResult, PromptStatus
+from toolcrib.runtime.session_setup import OPEN_PROMPT
 from toolcrib.store.store import ask_store
+from toolcrib.tools.prepared_tool import is_available
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -32,8 +35,9 @@ if TYPE_CHECKING:
 POLL_SECONDS = 1.0
 """How often the store is read for decisions of other processes."""
 
-_UNFINISHED: Final = "prompt"
-"""The host setting that holds the text of a prompt which has not ended."""
+_INSTRUCTIONS: Final = "prompt_instructions"
+"""The host setting with the instructions of the last prompt: one that is resumed goes on with those
+that it began with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +56,16 @@ class PromptRunner:
         session that has not ended is abandoned.
         """
         await abandon_prompt(self.live)
-        self.live.session.set_host_setting(_UNFINISHED, text)
+        instructions = _instructions(self.live, self.instructions)
+        self.live.session.set_host_setting(_INSTRUCTIONS, instructions)
+        self.live.session.set_host_setting(OPEN_PROMPT, text)
         return await self._until_answered(text, self.adapter.evaluate_async, waits=waits)
 
     async def resume(self, *, waits: bool) -> PromptResult:
         """Resume the prompt that has not ended. Raises `Refused` (conflict) when there is none, or
         when it cannot be resumed.
         """
-        text = self.live.session.host_setting(_UNFINISHED)
+        text = self.live.session.host_setting(OPEN_PROMPT)
         if text is None:
             raise Refused("conflict", "the session has no prompt to resume; send one")
         return await self._until_answered(text, self.adapter.resume_async, waits=waits)
@@ -82,7 +88,7 @@ class PromptRunner:
         except UsageError as error:
             raise Refused("conflict", str(error)) from None
         if response.status != "waiting":
-            live.session.set_host_setting(_UNFINISHED, None)
+            live.session.set_host_setting(OPEN_PROMPT, None)
         return await _result(live, response)
 
     async def _ask(
@@ -91,7 +97,9 @@ class PromptRunner:
         """Evaluate the prompt with the tools that the session has now."""
         session = self.live.session
         tools = {name: prepared.tool for name, prepared in self.live.executor.tools.items()}
-        prompt = _prompt(list(tools.values()), self.instructions, text)
+        offered = [*tools.values(), *(prepared.tool for prepared in self.live.hosted.values())]
+        instructions = session.host_setting(_INSTRUCTIONS) or ""
+        prompt = _prompt(offered, instructions, text)
         governance = self.live.governance(tools, self.caller)
         return await ask(prompt, session=session, governance=governance, stream=True, follows=True)
 
@@ -101,9 +109,9 @@ async def abandon_prompt(live: LiveSession) -> bool:
     False when there is none.
     """
     session = live.session
-    if session.host_setting(_UNFINISHED) is None:
+    if session.host_setting(OPEN_PROMPT) is None:
         return False
-    session.set_host_setting(_UNFINISHED, None)
+    session.set_host_setting(OPEN_PROMPT, None)
     turn = await turn_of(live)
     for call in await ask_store(session.store, session.open_calls):
         if _is_of_prompt(call, turn):
@@ -135,7 +143,7 @@ async def turn_of(live: LiveSession) -> int:
 
 async def was_begun(live: LiveSession, claim: KeyClaim) -> bool:
     """Whether a prompt that was sent under an idempotency key began, and waits or was cut off."""
-    is_unfinished = live.session.host_setting(_UNFINISHED) is not None
+    is_unfinished = live.session.host_setting(OPEN_PROMPT) is not None
     return is_unfinished and await turn_of(live) > claim.after_turn
 
 
@@ -198,6 +206,23 @@ def _prompt(tools: list[Any], instructions: str, text: str) -> Prompt[Any]:
     """A person's text as it is, with the tools of the session."""
     sections = [UserText(text, tools=tools)]
     return Prompt(ns="session", key="prompt", sections=sections, instructions=instructions)
+
+
+def _instructions(live: LiveSession, of_host: str) -> str:
+    """The instructions of the host, then those of the tools that are available now. Raises
+    `Refused` when a tool fails to give its own: they may be what keeps the model from harm.
+    """
+    context, texts = session_context(live.session), [of_host]
+    for name, prepared in live.executor.tools.items():
+        if prepared.tool.instruction is None or not is_available(prepared.tool):
+            continue
+        try:
+            texts.append(prepared.tool.instruction(context) or "")
+        except Exception as error:
+            raise Refused(
+                "unavailable", f"the instruction of the tool {name!r} failed: {error}"
+            ) from error
+    return "\n\n".join(filter(None, texts))
 
 
 async def _decided(live: LiveSession, pending: tuple[ApprovalRequest, ...]) -> bool:

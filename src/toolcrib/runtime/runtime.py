@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.calls.tool_table import check_rules
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
 from toolcrib.host_tools.registry import host_tool_registry
+from toolcrib.runtime.chat import ChatOperations
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.idempotency import IdempotencyKeys
 from toolcrib.runtime.live_session import STOP_SECONDS, wait_at_most
@@ -17,10 +18,10 @@ from toolcrib.runtime.name_check import NameCheck
 from toolcrib.runtime.operations import OPERATIONS, Operation
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.quotas import Quotas
+from toolcrib.runtime.served_tools import served_tools
 from toolcrib.runtime.service import Service
 from toolcrib.runtime.session_events import ReaderSource, SessionEvents
 from toolcrib.runtime.sessions import LiveSessions
-from toolcrib.runtime.typed_operations import TypedOperations
 from toolcrib.store.memory import MemoryStore
 from toolcrib.tools.prepared_tool import prepare
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Runtime(TypedOperations):
+class Runtime(ChatOperations):
     """Serves the tools of one registry to many sessions. Use it as an async context manager, or
     `start` and `close` it. A process may have several.
 
@@ -69,12 +70,14 @@ class Runtime(TypedOperations):
         if self._service is not None:
             raise UsageError("the runtime was started already; create another one")
         names = NameCheck(self.config)
-        names.at_start(self.registry.names())
+        served = served_tools(self.config)
+        names.at_start(self.registry.names() | served.names)
         if self.config.policy is not None:
-            check_rules(self.config.policy, map(prepare, self.registry.list_tools()))
+            tools = [*self.registry.list_tools(), *served.of_toolsets.values()]
+            check_rules(self.config.policy, map(prepare, tools))
         self._loop = asyncio.get_running_loop()
         self._sessions = LiveSessions(
-            self.config, self.store, self.registry, names, self.quotas, time.monotonic
+            self.config, self.store, self.registry, served, names, self.quotas, time.monotonic
         )
         keys = IdempotencyKeys(self.store, time.time)
         self._service = Service(
@@ -194,7 +197,7 @@ class Runtime(TypedOperations):
                 self._is_idle.set()
 
 
-class PrincipalOperations(TypedOperations):
+class PrincipalOperations(ChatOperations):
     """The operations of a runtime in this process, as one principal."""
 
     def __init__(self, runtime: Runtime, who: Principal) -> None:

@@ -28,6 +28,7 @@ from toolcrib.runtime.approval_messages import (
 from toolcrib.runtime.event_reader import GAP, EventReader, envelope_of
 from toolcrib.runtime.idempotency import about_key, with_keyed_call_id, with_keyed_session_id
 from toolcrib.runtime.messages import (
+    ArtifactPage,
     CallResult,
     CallTool,
     Cancelled,
@@ -40,6 +41,7 @@ from toolcrib.runtime.messages import (
     ListTools,
     NewCall,
     Nothing,
+    OneArtifact,
     OneCall,
     OneSession,
     OneTool,
@@ -348,11 +350,30 @@ class Service:
         envelopes = [asdict(envelope_of(record)) for record in records]
         return Events(events=envelopes, last_seq=records[-1].seq if records else params.after)
 
+    async def get_artifact(self, params: OneArtifact, who: Principal) -> ArtifactPage:
+        """A whole result that was too long for the model, page by page when it is large."""
+        await self._sessions.seen(params.session_id, who)
+        return await ask_store(
+            self._store,
+            call_operations.artifact_page,
+            self._store,
+            params,
+            self._config.max_payload_bytes,
+        )
+
     def follow(self, session_id: str, after: int = 0, who: Principal = OWNER) -> EventReader:
         """A reader of the events of a live session. The caller closes it."""
         who.check(("caller", "auditor"), "following a session")
         live = self._sessions.get(session_id, who, to_change=False)
         return live.follow(after, self._config.event_backlog)
+
+    def has_changing_tools(self, session_id: str) -> bool:
+        """Whether tools of a live session come and go by themselves, so that a list of them is
+        true only for the moment.
+        """
+        live = self._sessions.find(session_id)
+        tools = () if live is None else live.executor.tools.values()
+        return any(prepared.tool.available_when is not None for prepared in tools)
 
     def share(self, session_id: str) -> None:
         """Let every caller use one session. Only the host may ask for this."""

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from toolcrib.store.store import SessionInfo, Store
     from toolcrib.tools.prepared_tool import PreparedTool
 
+OPEN_PROMPT: Final = "prompt"
+"""The host setting that holds the text of a prompt which has not ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionSetup:
@@ -159,6 +162,7 @@ def session_facts(store: Store, info: SessionInfo, live: LiveSession | None) -> 
         last_seq=head.seq if head else 0,
         turn=live.session.last_turn if live else int(info.settings.get("turn", 0)),
         is_busy=live.slot.is_busy if live else False,
+        has_open_prompt=_has_open_prompt(info, live),
         pending_approvals=sum(1 for _ in pending),
         cwd=live.session.cwd if live else setup.cwd,
         metadata=dict(live.session.metadata) if live else setup.metadata,
@@ -167,6 +171,12 @@ def session_facts(store: Store, info: SessionInfo, live: LiveSession | None) -> 
         created_at=info.created_at,
         last_event_at=newest[0].at if newest else None,
     )
+
+
+def _has_open_prompt(info: SessionInfo, live: LiveSession | None) -> bool:
+    if live is not None:
+        return live.session.host_setting(OPEN_PROMPT) is not None
+    return OPEN_PROMPT in info.settings.get("host", {})
 
 
 async def open_session(store: Store, session_id: str | None, **options: Any) -> Session:

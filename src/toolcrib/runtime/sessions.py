@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.name_check import NameCheck
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.quotas import Quotas
+    from toolcrib.runtime.served_tools import ServedTools
     from toolcrib.store.store import SessionInfo, Store
 
 
@@ -72,6 +73,7 @@ class LiveSessions:
         config: RuntimeConfig,
         store: Store,
         registry: HostToolRegistry,
+        served: ServedTools,
         names: NameCheck,
         quotas: Quotas,
         clock: Callable[[], float],
@@ -88,6 +90,7 @@ class LiveSessions:
         self._shared: set[str] = set()
         self._opening = asyncio.Lock()
         self._registry = registry
+        self._served = served
         self._servers = MountedServers(config.mcp_servers, lambda: self)
 
     def __iter__(self) -> Iterator[LiveSession]:
@@ -447,10 +450,11 @@ class LiveSessions:
     ) -> LiveSession:
         session_id, is_wanted = session.session_id, tool_filter(params)
         known = self._registry.list_tools(session_id=session_id)
-        taken = {definition.name for definition in known}
+        served = self._served.wanted(is_wanted)
+        taken = {definition.name for definition in known} | self._served.names
         remote = self._servers.mount(session, taken, is_wanted)
         own = new_client_tools(params.client_tools, taken | remote.tools.keys())
-        self._names.at_session(self._registry.names() | self._servers.names())
+        self._names.at_session(taken | self._registry.names() | self._servers.names())
         if is_new:
             own_names = {tool.name for tool in params.client_tools}
             self._names.session_params(params, taken | self._servers.names() | own_names)
@@ -463,7 +467,7 @@ class LiveSessions:
         tools = SessionTools(
             self._registry,
             session,
-            [*remote.tools.values(), *own],
+            [*served.of_toolsets.values(), *remote.tools.values(), *own],
             capabilities=params.capabilities,
             is_wanted=is_wanted,
             on_removed=lambda name: self._tool_removed(session_id),
@@ -473,6 +477,7 @@ class LiveSessions:
             tools,
             self._config,
             client,
+            served,
             missing=remote.unavailable,
             own_tools=[tool.name for tool in own],
             opening=SessionOpening(who, params, self._clock()),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from toolcrib.runtime.config import WhenBusy
     from toolcrib.runtime.messages import (
+        ArtifactPage,
         CallResult,
         Cancelled,
         Capabilities,
@@ -296,6 +297,17 @@ class TypedOperations(ABC):
     async def revoke_grant(self, grant_id: str) -> Revoked:
         """Revoke a grant."""
         return await self.run_operation("grants.revoke", {"grant_id": grant_id})
+
+    async def artifact(
+        self, session_id: str, artifact_id: str, *, offset: int = 0, limit: int | None = None
+    ) -> ArtifactPage:
+        """A result that was too long for the model: all of it, or `limit` characters of it. A very
+        large one comes in pages all the same.
+        """
+        params = _without_none(
+            session_id=session_id, artifact_id=artifact_id, offset=offset, limit=limit
+        )
+        return await self.run_operation("artifacts.get", params)
 
     async def list_events(self, session_id: str, *, after: int = 0, limit: int = 1_000) -> Events:
         """A page of the recorded events of a session, as JSON; `events` has them typed."""

@@ -129,6 +129,8 @@ UNBOUND: Final = frozenset(
         "cut",
         "deprecated",
         "approval_metadata",
+        "available_when",
+        "instruction",
         "requires",
         "calling",
     }

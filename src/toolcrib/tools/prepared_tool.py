@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -14,6 +15,8 @@ from toolcrib.tools.tool import Tool
 if TYPE_CHECKING:
     from toolcrib.tools.params import PreparedParams
     from toolcrib.tools.redaction import Redactor
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,17 @@ def prepare(tool: object, *, bind_to: BindTo = "code") -> PreparedTool:
         declaration=_declare(ready, params.schema),
         check_output=_output_check(ready),
     )
+
+
+def is_available(tool: Tool[Any, Any]) -> bool:
+    """Whether a tool can be used now. One that cannot say so cannot be used."""
+    if tool.available_when is None:
+        return True
+    try:
+        return bool(tool.available_when())
+    except Exception:
+        logger.exception("tool %r could not say whether it is available", tool.name)
+        return False
 
 
 def registered_as(prepared: PreparedTool, registration: int) -> PreparedTool:

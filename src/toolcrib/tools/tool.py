@@ -103,6 +103,12 @@ class Tool(TypeArguments, Generic[P, R]):
     """The arguments as JSON Schema, when the handler takes plain JSON input."""
     output_schema: Mapping[str, Any] | None = field(default=None, hash=False)
     """The JSON Schema of the result. A result that does not fit is a failure."""
+    available_when: Callable[[], bool] | None = None
+    """Whether it can be used now, asked whenever tools are listed and called. While it says no, or
+    fails, the tool is neither listed nor run."""
+    instruction: Callable[[ToolContext], str | None] | None = None
+    """Text for the model's instructions, read for every prompt of a runtime and every run of an
+    agent; None adds nothing."""
     is_foreign: bool = False
     """Whether its schemas come from outside the host application, from a client or an MCP server.
     A foreign schema that is costly to check is refused, and each check is bounded."""
@@ -112,6 +118,8 @@ class Tool(TypeArguments, Generic[P, R]):
         rules.check_name(self.name, self.source)
         rules.check_description(self.name, self.description, self.source)
         rules.check_callable(self.name, "handler", self.handler)
+        rules.check_callable(self.name, "available_when", self.available_when)
+        rules.check_callable(self.name, "instruction", self.instruction)
         self._check_rules()
         self._check_params_type()
         self._check_calling()

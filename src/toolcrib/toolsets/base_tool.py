@@ -48,7 +48,7 @@ class BaseTool(ABC):
         """Run the tool. `ctx` is the context of the call."""
 
     def is_available(self) -> bool:
-        """False keeps the tool out of a toolset that skips unavailable tools."""
+        """Whether the tool can be used now. While it cannot, it is neither listed nor run."""
         return True
 
     def get_instruction(self, ctx: Any) -> str | None:
@@ -66,6 +66,7 @@ class BaseTool(ABC):
                 raise InvalidTool(
                     f"{type(self).__name__} has no `{attribute}`; add it as a class attribute"
                 )
+        own = type(self)
         return Tool(
             name=self.name,
             description=self.description,
@@ -82,6 +83,12 @@ class BaseTool(ABC):
             max_result_chars=self.max_result_chars,
             uses=self.uses,
             deprecated=self.deprecated,
+            available_when=(
+                None if own.is_available is BaseTool.is_available else self.is_available
+            ),
+            instruction=(
+                None if own.get_instruction is BaseTool.get_instruction else self.get_instruction
+            ),
         )
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, overload
 
+from toolcrib.approval.globs import name_matches
 from toolcrib.approval.tool_names import check_approval_list
 from toolcrib.calls.hooks import GlobalHooks, Hooks, PostHook, PreHook
 from toolcrib.calls.outcome import Limits
 from toolcrib.context import AgentContext
-from toolcrib.errors import DuplicateTool, InvalidTool
+from toolcrib.errors import DuplicateTool, InvalidTool, UsageError
 from toolcrib.tools.context import ToolContext
 from toolcrib.tools.decorator import FunctionTool
 from toolcrib.toolsets.base_tool import AsyncHandler, BaseTool, GovernedFunction
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.validate import RawArguments
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import BindTo
+    from toolcrib.tools.tool import Tool
     from toolcrib.toolsets.agent_bridge.calls import AgentCalls
     from toolcrib.toolsets.agent_bridge.tools import AgentTools
 
@@ -76,13 +79,12 @@ class Toolset(BaseToolset):
         self.max_retries = max_retries
         self._id = id
         self._skip_unavailable = skip_unavailable
-        self._instances = _instantiate(tools)
-        self._tools = {name: tool for name, tool in self._instances.items() if self._is_shown(tool)}
+        self._tools = _instantiate(tools)
         hooks = self._hooks(hook_timeout)
-        hooks.check(self._instances)
+        hooks.check(self._tools)
         self._hookable_tools: dict[str, HookableToolsetTool] = {}
         self._options: dict[str, Any] = {
-            "hooks": hooks.only(self._tools),
+            "hooks": hooks,
             "policy": policy,
             "approver": approver,
             "limits": Limits(timeout=timeout),
@@ -90,10 +92,10 @@ class Toolset(BaseToolset):
         }
         self._executor = RunExecutor(
             ctx.session,
-            [tool.to_tool(self._handler(tool)) for tool in self._tools.values()],
+            [self._declared(tool) for tool in self._tools.values()],
             **self._options,
         )
-        check_approval_list(ctx.need_user_approve_tools, self._instances)
+        check_approval_list(ctx.need_user_approve_tools, self._tools)
         for name, prepared in self._executor.tools.items():
             self._hookable_tools[name] = HookableToolsetTool(
                 self._tools[name], prepared.tool.timeout or timeout, prepared.declaration
@@ -172,6 +174,32 @@ class Toolset(BaseToolset):
         ]
         return await self._executor.resume(call_ids)
 
+    def served_tools(self) -> list[Tool[Any, Any]]:
+        """The tools as a runtime serves them: with the timeout of the toolset, and those that its
+        context asks about need approval. Raises `UsageError` for a toolset with a policy or an
+        approver of its own: those of a runtime decide.
+        """
+        for option in ("policy", "approver"):
+            if self._options[option] is not None:
+                raise UsageError(
+                    f"a toolset of a runtime has no {option} of its own, because the runtime "
+                    f"decides for all tools alike; give RuntimeConfig the {option}"
+                )
+        return [self._served(prepared.tool) for prepared in self._executor.tools.values()]
+
+    def _served(self, tool: Tool[Any, Any]) -> Tool[Any, Any]:
+        is_listed = any(name_matches(glob, tool.name) for glob in self.ctx.need_user_approve_tools)
+        return replace(
+            tool,
+            timeout=self._hookable_tools[tool.name].timeout,
+            requires_approval=tool.requires_approval or is_listed,
+        )
+
+    @property
+    def served_hooks(self) -> Hooks:
+        """The hooks around these tools."""
+        return self._options["hooks"]
+
     def cancel(self, call_id: str) -> bool:
         """Stop one running call without stopping the agent run; False when it is not running."""
         return self._executor.cancel(call_id)
@@ -193,6 +221,10 @@ class Toolset(BaseToolset):
             post={name: wrap_post_hook(hook) for name, hook in self.post_hooks.items()},
             timeout=timeout,
         )
+
+    def _declared(self, tool: BaseTool) -> Tool[Any, Any]:
+        declared = tool.to_tool(self._handler(tool))
+        return declared if self._skip_unavailable else replace(declared, available_when=None)
 
     def _handler(self, tool: BaseTool) -> AsyncHandler:
         if type(self)._call_tool_func is Toolset._call_tool_func:
@@ -232,7 +264,7 @@ class Toolset(BaseToolset):
     def _executor_in(self, context: AgentContext) -> RunExecutor:
         if context.session is self.ctx.session:
             return self._executor
-        check_approval_list(context.need_user_approve_tools, self._instances)
+        check_approval_list(context.need_user_approve_tools, self._tools)
         return RunExecutor(
             context.session,
             self._executor.tools.values(),

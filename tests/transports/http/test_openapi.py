@@ -92,12 +92,15 @@ async def _fill(crib: Served) -> dict[str, str]:
         json={"decision": "approve", "grant": {"scope": "session"}},
     )
     grants = (await crib.client.get("/v1/grants")).json()["grants"]
+    long = {"arguments": {"text": "long " * 20_000}}
+    cut = (await crib.client.post(path.format("echo"), json=long)).json()
     return {
         "session_id": "s",
         "name": "echo",
         "call_id": "c",
         "approval_id": waits[1]["approval_id"],
         "grant_id": grants[0]["grant_id"],
+        "artifact_id": cut["artifact_id"],
     }
 
 

@@ -41,6 +41,13 @@ class OverMcp(OverHttp):
             # Who cancels a request gets no answer to it; the ledger says what became of the call.
             return await self._recorded(name, call_id)
 
+    async def artifact(self, artifact_id: str) -> str:
+        """Read it as a resource."""
+        resource = await self._mcp.read_resource(f"toolcrib://artifacts/{artifact_id}")
+        (whole,) = resource.contents
+        assert isinstance(whole, TextResourceContents)
+        return whole.text
+
     async def cancel(self, call_id: str) -> None:
         self._cancelled.add(call_id)
         self._running[call_id].cancel()
@@ -81,4 +88,5 @@ def _facts(name: str, facts: Json, value: Any) -> Json:
         "failure": failure,
         "approval_id": facts.get("approval_id"),
         "artifact_id": facts.get("artifact_id"),
+        "metadata": facts.get("metadata", {}),
     }

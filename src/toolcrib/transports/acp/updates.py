@@ -183,6 +183,7 @@ def _ending(data: Mapping[str, Any]) -> dict[str, Any] | None:
         "parentCallId": data.get("parent_call_id"),
         "artifactId": data.get("artifact_id"),
         "decidedBy": data.get("decided_by"),
+        "metadata": data.get("metadata"),
     }
     known = {key: value for key, value in facts.items() if value is not None}
     return _meta(**known) if known else None

@@ -53,6 +53,7 @@ ROUTES: Final = (
     OperationRoute("tools.list", "GET", f"{_SESSION}/tools"),
     OperationRoute("tools.info", "GET", f"{_SESSION}/tools/{{name}}"),
     OperationRoute("tools.cancel", "POST", f"{_SESSION}/calls/{{call_id}}/cancel"),
+    OperationRoute("artifacts.get", "GET", f"{_SESSION}/artifacts/{{artifact_id}}"),
     OperationRoute("prompt.resume", "POST", f"{_SESSION}/prompt/resume", streams="answer"),
     OperationRoute("prompt.cancel", "POST", f"{_SESSION}/prompt/cancel"),
     OperationRoute("session.create", "POST", "/v1/sessions", status=201),

@@ -127,6 +127,8 @@ def meta_of(result: CallResult) -> dict[str, Any]:
         facts["approval_id"] = result.approval_id
     if result.artifact_id is not None:
         facts["artifact_id"] = result.artifact_id
+    if result.metadata:
+        facts["metadata"] = result.metadata
     return facts
 
 

@@ -50,6 +50,9 @@ def build_tool_list(tools: Tools, registry: HostToolRegistry, session_id: str) -
     listed: list[dict[str, Any]] = []
     outputs: dict[str, Draft202012Validator] = {}
     for facts in tools.tools:
+        if facts.place == "provider":
+            # Only prompts can use it.
+            continue
         schema = facts.output_schema
         if schema is None:
             definition = registry.get(facts.name, session_id=session_id)
@@ -142,7 +145,8 @@ class ToolListHandler:
             params = ListTools(session_id=client.session_id)
             tools = await self._runtime.service.list_tools(params, client.who)
             tool_list = build_tool_list(tools, self._runtime.registry, client.session_id)
-            client.tool_list = tool_list
+            if not self._runtime.service.has_changing_tools(client.session_id):
+                client.tool_list = tool_list
         return tool_list
 
     def input_schema(self, name: str) -> dict[str, Any] | None:

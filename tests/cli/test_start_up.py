@@ -1,0 +1,115 @@
+"""Commands start fast, because they import little. Modules are counted here, not times; `make bench
+startup` holds the times to their bounds.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from tests.cli.test_help import LEAVES
+from toolcrib.cli.app import COMMANDS, SUMMARIES, app
+
+pytestmark = pytest.mark.wire
+
+HEAVY = {
+    "asyncio",
+    "http.client",
+    "jsonschema_rs",
+    "logging",
+    "mcp",
+    "openai",
+    "pydantic",
+    "pydantic_core",
+    "rich",
+    "sqlite3",
+    "ssl",
+    "starlette",
+    "yaml",
+}
+"""Modules that take milliseconds to import, each of them."""
+MOST_OWN = 32
+"""How many modules of the package the help of a command may import."""
+HELPS = sorted({(), *((name,) for name in COMMANDS), *(tuple(leaf.split()) for leaf in LEAVES)})
+
+# One interpreter that has imported the command line, and a child of it for each command.
+SERIES = """
+import json, os, sys
+from toolcrib.cli import main
+
+for line in sys.stdin:
+    reader, writer = os.pipe()
+    if not os.fork():
+        sys.argv = ["toolcrib", *json.loads(line)]
+        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+        try:
+            main()
+        except SystemExit as end:
+            os.write(writer, json.dumps([end.code or 0, sorted(sys.modules)]).encode())
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as report:
+        print(report.read().decode() or "null", flush=True)
+"""
+
+
+def loaded_by(commands: list[tuple[str, ...]], folder: Path) -> list[set[str]]:
+    """The modules that are loaded when each command has ended, all of them with status 0."""
+    # Measured processes load the coverage tool, and that loads modules of its own.
+    unmeasured = {key: text for key, text in os.environ.items() if not key.startswith("COVERAGE")}
+    done = subprocess.run(
+        [sys.executable, "-c", SERIES],
+        input="".join(f"{json.dumps(command)}\n" for command in commands),
+        capture_output=True,
+        text=True,
+        check=True,
+        env=unmeasured,
+        cwd=folder,
+    )
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [report and report[0] for report in reports] == [0] * len(commands), done.stderr
+    return [set(modules) for _, modules in reports]
+
+
+@pytest.fixture(scope="module")
+def helps(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, ...], set[str]]:
+    """What the help of each command loads."""
+    commands = [(*words, "--help") for words in HELPS]
+    return dict(zip(HELPS, loaded_by(commands, tmp_path_factory.mktemp("empty")), strict=True))
+
+
+def own(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.startswith("toolcrib")}
+
+
+@pytest.mark.parametrize("words", HELPS, ids=" ".join)
+def test_help_imports_nothing_heavy(
+    words: tuple[str, ...], helps: Mapping[tuple[str, ...], set[str]]
+) -> None:
+    """Help needs no schemas, no event loop, no database and no colours."""
+    assert helps[words] & HEAVY == set()
+    assert len(own(helps[words])) <= MOST_OWN
+
+
+def test_the_list_of_commands_imports_none_of_them(
+    helps: Mapping[tuple[str, ...], set[str]],
+) -> None:
+    """A new command makes `toolcrib --help` no slower."""
+    assert own(helps[()]) & {place.partition(":")[0] for place in COMMANDS.values()} == set()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
+    """The summaries of the table are the first sentences of the commands' own help."""
+    group: Any = typer.main.get_command(app)
+    command: Any = group.get_command(None, name)
+    first = " ".join(command.help.split("\n\n")[0].split())
+    sentence, stop, _ = first.partition(". ")
+
+    assert SUMMARIES[name] == (f"{sentence}." if stop else first)

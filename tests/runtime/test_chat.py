@@ -1,0 +1,275 @@
+"""`Chat`: events while a turn is answered, decisions in its midst, and the way back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, assert_type
+
+import pytest
+
+from tests.runtime.host_runtime import (
+    CALLER,
+    Gate,
+    SlowModel,
+    host_tool,
+    model,
+    refusal,
+    serving,
+)
+from toolcrib import (
+    ApprovalRequested,
+    Chat,
+    Event,
+    PromptResult,
+    RuntimeConfig,
+    SqliteStore,
+    TextDelta,
+    ToolContext,
+    ToolInvoked,
+    ToolProgress,
+    create_runtime,
+)
+from toolcrib.embedded import EmbeddedProvider
+from toolcrib.embedded.backends import ScriptedBackend, read_scenario
+from toolcrib.errors import Refused
+from toolcrib.host_tools import HostToolRegistry
+from toolcrib.ledger.prompt_events import PromptAnswered
+from toolcrib.runtime import ChatEvent, ChatTurn, Exchange
+from toolcrib.testing import calls, says
+
+ADD = {"a": 1, "b": 2}
+SCENARIO = """
+name: clerk
+turns:
+  - steps:
+      - calls: [{tool: add, arguments: {a: 1, b: 2}, as: sum}]
+      - say: "It is {{ sum.text }}, I am quite sure of that."
+"""
+
+
+async def heard(turn: ChatTurn) -> list[ChatEvent]:
+    """All that a turn yields."""
+    return [event async for event in turn]
+
+
+def kinds(events: list[ChatEvent]) -> list[type[Any]]:
+    return [type(event) for event in events]
+
+
+async def test_a_turn_yields_typed_events_and_last_its_result() -> None:
+    """N section A: text, progress, invocations and the answer come as dataclasses, in order."""
+
+    async def add(given: dict[str, Any], context: ToolContext) -> int:
+        context.progress(1, 2, "adding")
+        return given["a"] + given["b"]
+
+    tool = host_tool("add", add)
+    adapter = EmbeddedProvider(ScriptedBackend(read_scenario(SCENARIO))).adapter()
+    async with adapter, serving(tool, adapter=adapter) as runtime:
+        chat = await runtime.chat("desk")
+        turn = chat.send("1+2?")
+        events = await heard(turn)
+
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    wanted = [each for each in kinds(events) if each in (ToolProgress, ToolInvoked, PromptAnswered)]
+    assert text == "It is 3, I am quite sure of that."
+    assert sum(isinstance(event, TextDelta) for event in events) > 1
+    assert wanted == [ToolProgress, ToolInvoked, PromptAnswered]
+    assert isinstance(events[-1], PromptResult)
+    assert turn.result is events[-1] is not None
+    assert (events[-1].status, events[-1].text) == ("completed", text)
+
+
+async def test_a_turn_can_be_awaited() -> None:
+    """Who needs only the answer awaits it."""
+    async with serving(adapter=model([says("Hi.")])) as runtime:
+        chat = await runtime.chat()
+        result = await chat.send("Hello")
+
+    assert result.text == "Hi."
+
+
+async def test_a_conversation_goes_on_and_has_a_history() -> None:
+    """The model knows what was said before, and the program reads it typed."""
+    outputs = [calls("add", ADD)], [says("3")], [says("As I said, 3.")]
+    async with serving(host_tool("add"), adapter=model(*outputs)) as runtime:
+        chat = await runtime.chat("desk")
+        await chat.send("1+2?")
+        await chat.send("Sure?")
+        history = await chat.history()
+
+    assert [(each.text, each.answer) for each in history] == [
+        ("1+2?", "3"),
+        ("Sure?", "As I said, 3."),
+    ]
+    assert [[call.name for call in each.calls] for each in history] == [["add"], []]
+
+
+@pytest.mark.parametrize("decision", ["approve", "edit", "deny", "answer"])
+async def test_a_call_is_decided_in_the_midst_of_its_turn(decision: str) -> None:
+    """The event of the request is all that `approve`, `deny` and `answer` need."""
+    outputs = [calls("add", ADD)], [says("done")]
+    tool = host_tool("add", requires_approval=True)
+    events: list[ChatEvent] = []
+    async with serving(tool, adapter=model(*outputs)) as runtime:
+        chat = await runtime.chat("desk")
+        async for event in chat.send("1+2?"):
+            events.append(event)
+            if not isinstance(event, ApprovalRequested):
+                continue
+            match decision:
+                case "approve":
+                    await chat.approve(event)
+                case "edit":
+                    await chat.approve(event, arguments={"a": 5, "b": 5})
+                case "deny":
+                    await chat.deny(event, "not today")
+                case _:
+                    await chat.answer(event, 42)
+
+    (invoked,) = [event for event in events if isinstance(event, ToolInvoked)]
+    assert {"approve": "3", "edit": "10", "deny": "not today", "answer": "42"}[
+        decision
+    ] in invoked.message
+    assert invoked.success is (decision != "deny")
+    assert isinstance(events[-1], PromptResult)
+    assert events[-1].text == "done"
+
+
+async def test_without_waiting_a_turn_ends_and_is_resumed_after_the_decision() -> None:
+    """`pending` has what waits, and `resume` goes on with it."""
+    outputs = [calls("add", ADD)], [says("done")]
+    tool = host_tool("add", requires_approval=True)
+    async with serving(tool, adapter=model(*outputs)) as runtime:
+        chat = await runtime.chat("desk")
+        first = await chat.send("1+2?", waits=False)
+        was_unfinished = await chat.is_unfinished()
+        (request,) = await chat.pending()
+        await chat.approve(request)
+        second = await chat.resume()
+        is_unfinished = await chat.is_unfinished()
+
+    assert (first.status, first.pending) == ("waiting", [request.approval_id])
+    assert (second.status, second.text) == ("completed", "done")
+    assert (was_unfinished, is_unfinished) == (True, False)
+
+
+async def test_another_process_goes_on_with_the_question_that_waits(tmp_path: Path) -> None:
+    """The same loop serves: `resume` yields the requests that wait first."""
+    tool = host_tool("add", requires_approval=True)
+    with SqliteStore(tmp_path / "crib.sqlite3") as store:
+        async with serving(tool, adapter=model([calls("add", ADD)]), store=store) as runtime:
+            chat = await runtime.chat("desk")
+            async for event in chat.send("1+2?"):
+                if isinstance(event, ApprovalRequested):
+                    break
+    with SqliteStore(tmp_path / "crib.sqlite3") as store:
+        async with serving(tool, adapter=model([says("It is 3.")]), store=store) as runtime:
+            chat = await runtime.chat("desk")
+            was_unfinished = await chat.is_unfinished()
+            events: list[ChatEvent] = []
+            async for event in chat.resume():
+                events.append(event)
+                if isinstance(event, ApprovalRequested):
+                    await chat.approve(event)
+
+    assert was_unfinished
+    assert isinstance(events[0], ApprovalRequested)
+    assert isinstance(events[-1], PromptResult)
+    assert events[-1].text == "It is 3."
+
+
+async def test_leaving_a_turn_does_not_cancel_it() -> None:
+    """The prompt goes on without a listener, and its answer is in the history."""
+    gate = Gate()
+    outputs = [calls("gate")], [says("done")]
+    async with serving(host_tool("gate", gate), adapter=model(*outputs)) as runtime:
+        chat = await runtime.chat("desk")
+        turn = chat.send("go")
+        leaving = asyncio.ensure_future(heard(turn))
+        await gate.is_entered.wait()
+        leaving.cancel()
+        await asyncio.wait([leaving])
+        gate.is_open.set()
+        async with runtime.events("desk") as events:
+            async for event in events:
+                if isinstance(event, PromptAnswered):
+                    break
+        (exchange,) = await chat.history()
+
+    assert leaving.cancelled()
+    assert not gate.was_cancelled
+    assert exchange.answer == "done"
+
+
+async def test_a_prompt_is_cancelled_by_name() -> None:
+    """`cancel` ends the prompt; the turn ends with it."""
+    slow = SlowModel()
+    async with serving(adapter=slow.adapter()) as runtime:
+        chat = await runtime.chat("desk")
+        answering = asyncio.ensure_future(heard(chat.send("go")))
+        await slow.is_asked.wait()
+        cancelled = await chat.cancel()
+        events = await answering
+
+    assert cancelled.was_running
+    assert isinstance(events[-1], PromptResult)
+    assert events[-1].status == "cancelled"
+
+
+async def test_what_is_refused_is_raised_where_the_turn_is_iterated() -> None:
+    """A runtime without a model says so at the first step."""
+    async with serving() as runtime:
+        chat = await runtime.chat("desk")
+        with pytest.raises(Refused, match="no model"):
+            await heard(chat.send("go"))
+        with pytest.raises(Refused, match="no model"):
+            await chat.resume()
+
+
+async def test_a_failed_turn_has_a_result_that_says_why() -> None:
+    """A provider's refusal is a result, not an exception: the chat goes on."""
+    async with serving(adapter=model()) as runtime:
+        chat = await runtime.chat("desk")
+        result = await chat.send("go")
+
+    assert result.status == "failed"
+    assert "the script is over" in (result.error or "")
+
+
+async def test_a_chat_belongs_to_the_principal_that_opened_it() -> None:
+    """`as_principal` has chats too, and another principal's session does not exist for it."""
+    async with serving(adapter=model([says("Hi.")])) as runtime:
+        await runtime.chat("desk")
+        mine = await runtime.as_principal(CALLER).chat("bot:desk")
+        result = await mine.send("Hello")
+        refused = await refusal(runtime, "session.get", {"session_id": "desk"}, CALLER)
+
+    assert result.text == "Hi."
+    assert refused.kind == "not_found"
+
+
+async def test_tools_are_listed() -> None:
+    """A chat can show what the model may use."""
+    async with serving(host_tool("add")) as runtime:
+        tools = await (await runtime.chat()).tools()
+
+    assert [tool.name for tool in tools.tools] == ["add"]
+
+
+async def check_types(chat: Chat) -> None:
+    """Never run: what the type checker has to know of a chat."""
+    async for event in chat.send("x"):
+        assert_type(event, Event | PromptResult)
+        match event:
+            case TextDelta(text=text):
+                assert_type(text, str)
+            case PromptResult(status="completed", text=text):
+                assert_type(text, str)
+            case _:
+                pass
+    assert_type(await chat.send("x"), PromptResult)
+    assert_type(await chat.history(), list[Exchange])
+    runtime = create_runtime(RuntimeConfig(host_tool_registry=HostToolRegistry()))
+    assert_type(await runtime.chat(), Chat)
