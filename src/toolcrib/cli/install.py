@@ -41,10 +41,6 @@ def install(
         Scope,
         typer.Option("--scope", help="For all your projects, or in the folder of this one."),
     ] = "user",
-    project: Annotated[
-        Path | None,
-        typer.Option("--project", metavar="FILE", help="The project file; else found from here."),
-    ] = None,
     name: Annotated[
         str | None,
         typer.Option("--name", metavar="NAME", help="The server's name; else the folder's."),
@@ -72,7 +68,7 @@ def install(
     """
     if (client is None) == (printed is None):
         raise typer.BadParameter(f"name a client ({', '.join(CLIENTS)}), or use --print json")
-    file = _project_file(project)
+    file = _project_file()
     name = name or _name_of(file.parent)
     command = server_command(file)
     if client is None:
@@ -105,20 +101,16 @@ def install(
 
 def server_command(file: Path) -> list[str]:
     """The command that serves a project over MCP, from any folder and with any PATH."""
-    return [sys.executable, "-m", "toolcrib", "mcp", "--project", str(file)]
+    return [sys.executable, "-m", "toolcrib", "--project", str(file), "mcp"]
 
 
-def _project_file(named: Path | None) -> Path:
-    from toolcrib.project import find_project_file, read_project
+def _project_file() -> Path:
+    from toolcrib.cli.project_options import current_project
 
-    file = named or find_project_file(Path.cwd())
-    if file is None:
+    project = current_project()
+    if project is None:
         fail("there is no toolcrib.yaml here or above; make one with: toolcrib init", Exit.USAGE)
-    try:
-        read_project(file)
-    except UsageError as error:
-        fail(str(error))
-    return file.absolute()
+    return project.file
 
 
 def _name_of(folder: Path) -> str:
