@@ -69,7 +69,7 @@ def test_a_value_is_replaced_in_its_place() -> None:
         '{\n\t"a": {},\n\t"s": {}\n}\n',
         '{\r\n    "a": 1\r\n}\r\n',
         '\ufeff{"a": [1, 2,], "s": {"t": null}}',
-        '{ // why\n}\n',
+        "{ // why\n}\n",
         '{"s": {"t": {"u": "\\"}"}}}',
     ],
 )

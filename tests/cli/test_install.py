@@ -242,9 +242,7 @@ def test_a_file_that_cannot_be_read_is_left_alone(
     assert file.read_text("utf-8") == text
 
 
-def test_a_change_by_somebody_else_is_not_lost(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_by_somebody_else_is_not_lost(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client itself writes its file, too: what was shown has to be what is replaced."""
     file = home / ".claude.json"
     file.write_text("{}", "utf-8")

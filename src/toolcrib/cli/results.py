@@ -36,6 +36,15 @@ def finish_call(
     result: Mapping[str, Any], session_id: str, place: RequestPlace | None, *, json: bool
 ) -> None:
     """Print the result of a call, and exit with its status unless that is 0."""
+    status = show_call(result, session_id, place, json=json)
+    if status is not Exit.OK:
+        raise typer.Exit(status)
+
+
+def show_call(
+    result: Mapping[str, Any], session_id: str, place: RequestPlace | None, *, json: bool = False
+) -> Exit:
+    """Print the result of a call, and return its exit status."""
     if json:
         show_json(result)
     elif result["status"] == "completed":
@@ -45,8 +54,7 @@ def finish_call(
         show_note(_how_to_continue(result, session_id, place), "yellow")
     elif status is not Exit.OK:
         show_note(f"{result['tool']}: {_kind(result) or 'failed'}: {result['text']}", "red")
-    if status is not Exit.OK:
-        raise typer.Exit(status)
+    return status
 
 
 def status_of(result: Mapping[str, Any]) -> Exit:
