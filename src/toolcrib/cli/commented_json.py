@@ -51,7 +51,7 @@ class Node:
 
 def parse(text: str) -> Node:
     """Read a text. Raises `UsageError` with the line of the first fault."""
-    return _Reader(text).document()
+    return _JsonText(text).document()
 
 
 def value_at(text: str, path: Path) -> Any:
@@ -172,7 +172,7 @@ def _line(text: str, at: int) -> int:
     return text.count("\n", 0, at) + 1
 
 
-class _Reader:
+class _JsonText:
     """Reads a text from left to right."""
 
     def __init__(self, text: str) -> None:

@@ -8,6 +8,7 @@ import re
 import stat
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, cast
 
@@ -76,27 +77,43 @@ def install(
         return
     require_extra("mcp", "install")
     known = CLIENTS[client]
-    target = known.file(scope, file.parent).resolve()
-    try:
-        before = _read(target)
-        check_text(known, before)
-        after = _changed(known, before, name, None if remove else command)
-    except UsageError as error:
-        fail(f"{target}: {error}")
-    if before == after:
-        show_note(f"{target} {'has no' if remove else 'already has this'} server {name!r}")
+    change = _change(known, known.file(scope, file.parent), name, None if remove else command)
+    if change.before == change.after:
+        has = "has no" if remove else "already has this"
+        show_note(f"{change.target} {has} server {name!r}")
         return
-    _show_diff(target, before, after)
+    _show_diff(change)
     if dry_run:
         show_note("nothing was written (--dry-run)")
         return
     if not yes:
         _confirm()
     try:
-        _write(target, before, after, mode=_NEW_MODES[scope])
+        _write(change, mode=_NEW_MODES[scope])
     except (OSError, UsageError) as error:
-        fail(f"{target}: {error}; nothing was written")
-    show_note(f"{target} was written; {known.after}")
+        fail(f"{change.target}: {error}; nothing was written")
+    show_note(f"{change.target} was written; {known.after}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The text of a file, now and then."""
+
+    target: Path
+    before: str
+    after: str
+
+
+def _change(client: McpClient, file: Path, name: str, command: Sequence[str] | None) -> _Change:
+    """The change of a client's file; without a command the server is taken out."""
+    # A link stays a link: what it leads to is replaced.
+    target = file.resolve()
+    try:
+        before = _read(target)
+        check_text(client, before)
+        return _Change(target, before, _changed(client, before, name, command))
+    except UsageError as error:
+        fail(f"{target}: {error}")
 
 
 def server_command(file: Path) -> list[str]:
@@ -144,9 +161,10 @@ def _read(path: Path) -> str:
         raise UsageError("it is not UTF-8 text; nothing was changed") from None
 
 
-def _show_diff(target: Path, before: str, after: str) -> None:
-    names = (str(target) if before else "/dev/null", str(target))
-    for line in difflib.unified_diff(before.splitlines(), after.splitlines(), *names, lineterm=""):
+def _show_diff(change: _Change) -> None:
+    names = (str(change.target) if change.before else "/dev/null", str(change.target))
+    texts = (change.before.splitlines(), change.after.splitlines())
+    for line in difflib.unified_diff(*texts, *names, lineterm=""):
         show(line, _COLOURS.get(line[:1]))
 
 
@@ -157,10 +175,11 @@ def _confirm() -> None:
         fail("nothing was written")
 
 
-def _write(target: Path, before: str, after: str, *, mode: int) -> None:
+def _write(change: _Change, *, mode: int) -> None:
     """Replace a file in one step; it keeps its mode. Raises `UsageError` when somebody else has
     changed it meanwhile.
     """
+    target = change.target
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         mode = stat.S_IMODE(target.stat().st_mode)
@@ -169,10 +188,10 @@ def _write(target: Path, before: str, after: str, *, mode: int) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(file.fileno(), mode)
-            file.write(after.encode())
+            file.write(change.after.encode())
             file.flush()
             os.fsync(file.fileno())
-        if _read(target) != before:
+        if _read(target) != change.before:
             raise UsageError("it has changed meanwhile; run the command again")
         draft.replace(target)
     finally:
