@@ -460,3 +460,9 @@ class ModelRetry(ControlFlow):
     """Tell the model what was wrong so that it calls again. Raise an ordinary exception for a
     failure that another try would not mend.
     """
+
+
+def describe_error(error: BaseException) -> str:
+    """An exception in one line: its type and its message."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

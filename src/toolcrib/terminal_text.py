@@ -29,6 +29,7 @@ STATUS_STYLES: Final[Mapping[str, str]] = {
     "pending": "yellow",
     "denied": "bold yellow",
     "expired": "yellow",
+    "stopped": "yellow",
     "failed": "red",
 }
 """The colour of each word for how a call or a request stands. The word alone says it, too."""
@@ -71,22 +72,37 @@ def _columns_of_character(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def wrap(text: str, width: int, *, hanging: str = "") -> list[str]:
+def wrap(text: str, width: int, *, hanging: str = "", is_exact: bool = False) -> list[str]:
     """Break one line at spaces. Each further line starts with the first one's indentation and
-    `hanging`. A word that is wider than a line stays whole, so that a path can be copied.
+    `hanging`. A word that is wider than a line stays whole, so that a path can be copied. With
+    `is_exact` a break takes the place of one space, and the others are kept.
     """
     if columns_of(text) <= width:
         return [text]
     indent = text[: len(text) - len(text.lstrip(" "))]
     lines: list[str] = []
     line = indent
-    for piece in _WITH_SPACE.findall(text[len(indent) :]):
+    for piece in _WITH_SPACE.findall(text[len(indent) :]) or [""]:
         if line.strip() and columns_of(line + piece) > width:
             lines.append(line)
-            line = f"{indent}{hanging}{piece.lstrip()}"
+            line = f"{indent}{hanging}{piece[1:] if is_exact else piece.lstrip()}"
         else:
             line += piece
     return [*lines, line]
+
+
+def wrap_items(items: Iterable[str], width: int) -> list[str]:
+    """Items with commas between them, broken between items only."""
+    lines = [""]
+    for item in items:
+        longer = f"{lines[-1]}, {item}" if lines[-1] else item
+        # The comma after an item that is not the last needs a column, too.
+        if lines[-1] and columns_of(longer) >= width:
+            lines[-1] += ","
+            lines.append(item)
+        else:
+            lines[-1] = longer
+    return lines
 
 
 def wrap_lines(text: str, width: int, *, hanging: str = "") -> Iterator[str]:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from tests.approval.pseudo_terminal import PseudoTerminal, pseudo_terminal
 from tests.approval.samples import request
 from tests.helpers.child_process import PYTHON_PATH
 from tests.helpers.patience import PATIENCE
+from tests.helpers.screen import WIDTHS, past_the_edge, screen_lines
 from toolcrib.approval.approvers import Reply
 from toolcrib.approval.caller import Caller
 from toolcrib.approval.decision import (
@@ -27,7 +29,7 @@ from toolcrib.approval.decision import (
 )
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.pattern import Equals, Glob
-from toolcrib.approval.terminal import TerminalApprover
+from toolcrib.approval.terminal import KEYS, TerminalApprover
 
 JO = Actor("person", "jo")
 CTRL_D = "\x04"
@@ -40,7 +42,9 @@ def said(decision: Decision, grant: NewGrant | None = None) -> Reply:
 
 
 @pytest.fixture
-def terminal() -> Iterator[PseudoTerminal]:
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[PseudoTerminal]:
+    """A terminal without colour, so that what is on it can be compared."""
+    monkeypatch.setenv("NO_COLOR", "1")
     with pseudo_terminal() as opened:
         yield opened
 
@@ -240,23 +244,80 @@ async def test_s_p_and_w_approve_and_grant(
     "lines",
     [
         ("s", ""),
-        ("s", "a"),
+        ("s", "a", ""),
         ("s", "p", ""),
-        ("s", "p", '{"path": "x"}'),
-        ("s", "p", '{"/path": {"glob": "*.md"}}'),
+        ("s", "p", '{"path": "x"}', ""),
+        ("s", "p", '{"/path": {"glob": "*.md"}}', ""),
         ("w", ""),
         ("w", "t", ""),
-        ("w", "t", "soon"),
-        ("w", "t", "forever"),
-        ("w", "t", "0x"),
+        ("w", "t", "soon", ""),
+        ("w", "t", "forever", ""),
+        ("w", "t", "0x", ""),
         ("p",),
     ],
 )
 async def test_an_unclear_grant_is_no_approval(
     terminal: PseudoTerminal, lines: tuple[str, ...]
 ) -> None:
-    """Enter, an invalid pattern, or one that misses this very call leads back to the question."""
+    """Enter leads back to the question, also after an invalid pattern, one that misses this very
+    call, or an invalid limit.
+    """
     assert await settle(terminal, *lines, "d", "no") == said(Deny("no"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "grant"),
+    [
+        (("s", "y", "t"), NewGrant("session")),
+        (("s", "p", "pth=*.txt", "path=*.txt"), NewGrant("session", {"/path": Glob("*.txt")})),
+        (("s", "p", "{broken", "path=*.txt"), NewGrant("session", {"/path": Glob("*.txt")})),
+        (("s", "p", "path=*.md", "path=*.txt"), NewGrant("session", {"/path": Glob("*.txt")})),
+        (("w", "t", "soon", "8h"), NewGrant("everyone", expires_in_seconds=28_800)),
+    ],
+)
+async def test_a_typo_is_asked_about_where_it_was_made(
+    terminal: PseudoTerminal, lines: tuple[str, ...], grant: NewGrant
+) -> None:
+    """Looks: a typo in a pattern or a limit does not lead back to the first question."""
+    assert await settle(terminal, *lines) == said(Approve(), grant)
+
+
+async def test_a_wrong_edit_is_kept_for_mending(
+    terminal: PseudoTerminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looks: the next `e` starts from what was typed, not from the arguments of the call."""
+    parameters = {"type": "object", "properties": {"path": {"type": "string"}}}
+    write_editor(
+        tmp_path,
+        monkeypatch,
+        "text = open(file).read()",
+        "done = text.replace('notes.txt', 'mended.txt').replace('\"mended', 'mended')",
+        "if done == text: done = text.replace('mended', '\"mended')",
+        "open(file, 'w').write(done)",
+    )
+    asking = asyncio.create_task(approver(terminal).ask(request(parameters=parameters)))
+
+    await terminal.answer("e")
+    assert "Your text is kept" in await terminal.answer("e")
+    assert "mended.txt" in await terminal.answer("a")
+
+    assert await asking == said(Approve({"path": "mended.txt"}))
+
+
+async def test_an_edit_that_was_not_confirmed_is_kept_too(
+    terminal: PseudoTerminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever goes back to change one more thing finds what was changed before."""
+    write_editor(
+        tmp_path,
+        monkeypatch,
+        "text = open(file).read()",
+        "open(file, 'w').write(text.replace('notes', 'new-notes'))",
+    )
+
+    reply = await settle(terminal, "e", "", "e", "a")
+
+    assert reply == said(Approve({"path": "new-new-notes.txt"}))
 
 
 @pytest.mark.parametrize("is_durable", [True, False])
@@ -464,3 +525,51 @@ def test_the_user_of_the_process_is_the_default_actor(
         return await asking
 
     assert asyncio.run(ask()) == Reply(Approve(), Actor("person", "sam"), None, OWNER)
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+async def test_the_dialogue_fits_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: int, tmp_path: Path
+) -> None:
+    """Looks: neither the panel nor a question, a note or the keys break inside a word."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    text = "a sentence of many words that has to be broken somewhere " * 4
+    write_editor(tmp_path, monkeypatch, "open(file, 'w').write('{\"text\": 5}')")
+    parameters = {"type": "object", "properties": {"text": {"type": "string"}}}
+    asked = request({"text": text}, reason=text, caller=Caller("ann"), parameters=parameters)
+    with pseudo_terminal(columns) as narrow:
+        asker = TerminalApprover(narrow.stream, narrow.stream, "jo", is_durable=False)
+        asking = asyncio.create_task(asker.ask(asked))
+        typed = ("?", "y", "", "e", "w", "p", "kilos<=5", "", "w", "t", "soon", "", "d", "no")
+        shown = await narrow.answer(*typed)
+        assert await asking == said(Deny("no"))
+
+    lines = screen_lines(shown)
+    assert past_the_edge(shown, columns) == []
+    known = {*text.split(), *(word for key in KEYS for word in key.split())}
+    keys = [line for line in lines if line.startswith("a approve")]
+    assert keys
+    ends = [line.split()[-1].rstrip(",") for line in (*keys, *(o for o in lines if "of many" in o))]
+    assert {end.removesuffix('"').removesuffix(",") for end in ends} <= known
+
+
+async def test_colour_marks_what_is_asked_and_what_went_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Looks: there is some colour, none of it from the call, and none with NO_COLOR."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    with pseudo_terminal(80) as coloured:
+        asking = asyncio.create_task(approver(coloured).ask(request({"path": "\x1b[31mred"})))
+        shown = await coloured.answer("p", "d", "no")
+        assert await asking == said(Deny("no"))
+
+    assert re.search("\x1b\\[1;33m\\S+ wants to run", shown)
+    assert "\x1b[31mNot done" in shown
+    assert "\x1b[31mred" not in shown
+    assert set(re.findall(r"\x1b\[[0-9;]*m", shown)) == {
+        "\x1b[0m",
+        "\x1b[1m",
+        "\x1b[1;33m",
+        "\x1b[31m",
+    }

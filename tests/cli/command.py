@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -211,6 +213,11 @@ class AtTerminal:
         return await asyncio.to_thread(self.process.wait, PATIENCE)
 
 
+def _take_terminal() -> None:
+    """Make stdin the terminal that controls this process, so that Ctrl-C typed there reaches it."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 @contextmanager
 def at_terminal(
     *arguments: str | Path, cwd: Path, columns: int | None = None, **env: str
@@ -230,6 +237,7 @@ def at_terminal(
             cwd=cwd,
             env=variables,
             start_new_session=True,
+            preexec_fn=_take_terminal,
         )
         # The program has its own end now. When it closes that, the screen is complete.
         terminal.stream.close()

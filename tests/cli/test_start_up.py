@@ -14,7 +14,10 @@ import pytest
 import typer
 
 from tests.cli.test_help import LEAVES
+from tests.store.facts import request, write
 from toolcrib.cli.app import COMMANDS, SUMMARIES, app
+from toolcrib.store import SqliteStore
+from toolcrib.store.store import ApprovalFiled
 
 pytestmark = pytest.mark.wire
 
@@ -36,6 +39,17 @@ HEAVY = {
 """Modules that take milliseconds to import, each of them."""
 MOST_OWN = 32
 """How many modules of the package the help of a command may import."""
+MOST_OWN_LISTED = 44
+"""The same for a list of tools or of requests."""
+DESK = '''
+from toolcrib import tool
+
+
+@tool(is_read_only=True)
+def stock_level(part: str, places: list[str] | None = None) -> int:
+    """How many pieces there are."""
+    return 3
+'''
 HELPS = sorted({(), *((name,) for name in COMMANDS), *(tuple(leaf.split()) for leaf in LEAVES)})
 
 # One interpreter that has imported the command line, and a child of it for each command.
@@ -102,6 +116,26 @@ def test_the_list_of_commands_imports_none_of_them(
 ) -> None:
     """A new command makes `toolcrib --help` no slower."""
     assert own(helps[()]) & {place.partition(":")[0] for place in COMMANDS.values()} == set()
+
+
+def test_listing_the_tools_of_a_module_needs_no_runtime(tmp_path: Path) -> None:
+    """Names, rules and descriptions of `@tool` functions are there without any schema."""
+    (tmp_path / "desk.py").write_text(DESK)
+    [modules] = loaded_by([("tools", "list", "--host-tools-module", "desk")], tmp_path)
+
+    assert modules & HEAVY == set()
+    assert len(own(modules)) <= MOST_OWN_LISTED
+
+
+def test_listing_what_waits_needs_no_store(sqlite_path: Path) -> None:
+    """One query of the file tells the pending requests."""
+    with SqliteStore(sqlite_path) as store:
+        write(store, store.acquire("s"), 1, [ApprovalFiled(request("a1"))])
+    command = ("approvals", "list", "--store", str(sqlite_path))
+    [modules] = loaded_by([command], sqlite_path.parent)
+
+    assert modules & HEAVY == {"sqlite3"}
+    assert len(own(modules)) <= MOST_OWN_LISTED
 
 
 @pytest.mark.parametrize("name", COMMANDS)

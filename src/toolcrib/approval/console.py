@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from toolcrib.errors import EndOfInput, InvalidDecision
+from toolcrib.terminal_text import paint, wrap
 
 if TYPE_CHECKING:
     from anyio.abc import Process
@@ -42,9 +43,21 @@ class Console:
             return _DEFAULT_WIDTH
 
     def write(self, text: str) -> None:
-        """Write a line; characters that the encoding lacks are escaped."""
+        """Write lines as they are; characters that the encoding lacks are escaped."""
         encoding = self._output.encoding or "utf-8"
         self._show(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+    def say(self, text: str, style: str | None = None, *, hanging: str = "") -> None:
+        """Write sentences that break at words, in colour if the terminal has it."""
+        lines = [piece for line in text.split("\n") for piece in self._wrapped(line, hanging)]
+        self.write("\n".join(self.paint(line, style) for line in lines))
+
+    def paint(self, text: str, style: str | None) -> str:
+        """`text` in a style, if the terminal has colour."""
+        return paint(text, style, self._output)
+
+    def _wrapped(self, line: str, hanging: str) -> list[str]:
+        return wrap(line, self.width, hanging=hanging)
 
     async def ask(self, question: str) -> str:
         """Write `question` and return the line typed after it. Raises `EndOfInput`."""

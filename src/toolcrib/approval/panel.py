@@ -5,28 +5,43 @@ prompt.
 from __future__ import annotations
 
 import json
-import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, assert_never
 
-from toolcrib.terminal_text import showable
+from toolcrib.terminal_text import columns_of, showable, wrap
 
 if TYPE_CHECKING:
     from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.tools.identity import Place
 
+Emphasis = Callable[[str], str]
+
 _BORDER = "| "
 _NARROWEST = 20
 
 
-def draw_panel(request: ApprovalRequest, width: int) -> str:
-    """Return the whole request as text. The facts come last, next to the prompt, so that long
-    arguments cannot push them off the screen.
+def draw_panel(request: ApprovalRequest, width: int, emphasis: Emphasis = str) -> str:
+    """Return the whole request as text, its first sentence with `emphasis`. The facts come last,
+    next to the prompt, so that long arguments cannot push them off the screen.
     """
-    room = max(width, _NARROWEST) - len(_BORDER)
-    rule = "+" + "-" * room
-    body = (piece for line in _lines(request) for piece in _pieces(line, room))
-    return "\n".join([rule, *(f"{_BORDER}{piece}".rstrip() for piece in body), rule])
+    sentence, *rest = _lines(request)
+    heading = [emphasis(piece) for piece in _pieces(sentence, _room(width))]
+    return _framed([*heading, *(p for line in rest for p in _pieces(line, _room(width)))], width)
+
+
+def draw_arguments(arguments: Mapping[str, Any], width: int) -> str:
+    """Return arguments as framed JSON, which cannot pose as a prompt either."""
+    lines = shown_json(arguments).split("\n")
+    return _framed([piece for line in lines for piece in _pieces(line, _room(width))], width)
+
+
+def _room(width: int) -> int:
+    return max(width, _NARROWEST) - len(_BORDER)
+
+
+def _framed(pieces: list[str], width: int) -> str:
+    rule = "+" + "-" * _room(width)
+    return "\n".join([rule, *(f"{_BORDER}{piece}".rstrip() for piece in pieces), rule])
 
 
 def shown_json(value: object) -> str:
@@ -88,12 +103,15 @@ def _compact(value: Mapping[str, Any]) -> str:
 
 
 def _pieces(line: str, room: int) -> Iterator[str]:
-    """Split a line at the width: a line that the terminal wraps would continue without a border."""
-    piece, used = "", 0
-    for character in line:
-        columns = 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        if used + columns > room:
-            yield piece
-            piece, used = "", 0
-        piece, used = piece + character, used + columns
-    yield piece
+    """Break a line at words, and a longer word at the width: a line that the terminal wraps would
+    continue without a border. Nothing but one space is left out at a break.
+    """
+    for part in wrap(line, room, is_exact=True):
+        piece, used = "", 0
+        for character in part:
+            taken = columns_of(character)
+            if used + taken > room:
+                yield piece
+                piece, used = "", 0
+            piece, used = piece + character, used + taken
+        yield piece

@@ -5,8 +5,10 @@ from __future__ import annotations
 import getpass
 import re
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TextIO, cast
+from functools import partial
+from typing import Any, Final, TextIO, TypeVar, cast
 
 from toolcrib.approval.approvers import Reply
 from toolcrib.approval.console import Console
@@ -23,15 +25,24 @@ from toolcrib.approval.decision import (
 from toolcrib.approval.duration import read_duration
 from toolcrib.approval.edit import check_edit
 from toolcrib.approval.grant import NewGrant
-from toolcrib.approval.panel import draw_panel, shown_json
+from toolcrib.approval.panel import draw_arguments, draw_panel, shown_json
 from toolcrib.approval.pattern import Equals, Patterns, first_mismatch
-from toolcrib.approval.pattern_json import read_patterns
+from toolcrib.approval.pattern_words import read_typed_patterns
 from toolcrib.errors import EndOfInput, InvalidDecision, UsageError
-from toolcrib.terminal_text import showable
+from toolcrib.terminal_text import showable, terminal_width, wrap, wrap_items
 
-_KEYS = """\
-a approve, e edit, d deny, s session, p principal, w everyone, r answer instead, ? help
-> """
+T = TypeVar("T")
+
+KEYS: Final = (
+    "a approve",
+    "e edit",
+    "d deny",
+    "s session",
+    "p principal",
+    "w everyone",
+    "r answer instead",
+    "? help",
+)
 _HELP = """\
 a  approve: run the call with exactly these arguments
 e  edit: change the arguments in $EDITOR, then approve them
@@ -41,16 +52,19 @@ p  principal: approve, and do not ask again for such calls of the asker, in any 
 w  everyone: approve, and do not ask again for such calls, whoever makes them
 r  answer instead: do not run it; the JSON you type stands for its result
 Enter alone does nothing. The end of input (Ctrl-D) leaves the question open."""
+_WHY = "Why? The model reads this. Enter gives no reason"
+_ANSWER = "Answer as JSON"
 _WHICH = """\
-Which calls of this tool? x exactly these arguments (hidden ones never match), t any arguments,
-p arguments that match patterns; Enter goes back
-> """
-_PATTERNS = 'Patterns as JSON, such as {"/path": {"glob": "src/**"}}\n> '
-_EDITED = "Run with these arguments? a approve; anything else goes back\n> "
+Which calls of this tool? x exactly these arguments (hidden ones never match), t any arguments, \
+p arguments that match patterns; Enter goes back"""
+_PATTERNS = """\
+Patterns, such as path=src/** or kilos<=480, with spaces between them, or as JSON; Enter goes \
+back"""
+_EDITED = "Run with these arguments? a approve; anything else goes back"
 _LIMIT = """\
-For how long, or how often? 30m, 8h, 7d, or 5x for five calls; unlimited means for ever;
-Enter goes back
-> """
+For how long, or how often? 30m, 8h, 7d, or 5x for five calls; unlimited means for ever; Enter \
+goes back"""
+_KEPT = "Your text is kept: e goes on with it."
 _LOST = "There is no store, so this grant ends with this program; --store FILE would keep it."
 _USES = re.compile(r"([0-9]{1,9})x")
 _OWNER = Authority(is_admin=True, may_approve_own=True)
@@ -67,19 +81,38 @@ class ApprovalDialog:
         self._request = request
         self._actor = actor
         self._is_durable = is_durable
+        self._draft: str | None = None
+        """What was typed in the editor last, valid or not."""
 
     async def settle(self) -> Reply:
         """Ask until there is a clear reply. Raises `EndOfInput` when the person leaves."""
-        self._console.write(draw_panel(self._request, self._console.width))
+        emphasis = partial(self._console.paint, style="bold yellow")
+        self._console.write(draw_panel(self._request, self._console.width, emphasis))
         while True:
-            key = await self._console.ask(_KEYS)
+            key = await self._ask("\n".join(self._key_lines()))
             try:
                 reply = await self._act_on(key)
             except UsageError as error:
-                self._console.write(f"Not done: {showable(str(error))}.")
+                self._complain(error)
                 continue
             if reply is not None:
                 return reply
+
+    def _key_lines(self) -> list[str]:
+        """The keys, broken between them; each key stands out where there is colour."""
+        lines = wrap_items(KEYS, self._console.width)
+        bold = self._console.paint("\\1", "bold")
+        return [re.sub(r"(?<!\S)(\S)(?= )", bold, line) for line in lines]
+
+    async def _ask(self, question: str) -> str:
+        return await self._console.ask(f"{question}\n> ")
+
+    async def _ask_in_words(self, question: str) -> str:
+        lines = wrap(question, self._console.width)
+        return await self._ask("\n".join(lines))
+
+    def _complain(self, error: UsageError) -> None:
+        self._console.say(f"Not done: {showable(str(error))}.", "red")
 
     async def _act_on(self, key: str) -> Reply | None:
         match key:
@@ -96,26 +129,39 @@ class ApprovalDialog:
             case "w":
                 return await self._grant("everyone")
             case "r":
-                return self._reply(
-                    Answer(_read_json(await self._console.ask("Answer as JSON\n> ")))
-                )
+                return self._reply(Answer(_read_json(await self._ask_in_words(_ANSWER))))
             case "?":
-                self._console.write(_HELP)
+                self._console.say(_HELP, hanging="   ")
             case "":
-                self._console.write("Enter alone decides nothing.")
+                self._console.say("Enter alone decides nothing.")
             case _:
-                self._console.write(f"{showable(key)} is none of the keys.")
+                self._console.say(f"{showable(key)} is none of the keys.")
         return None
 
     def _reply(self, decision: Decision, grant: NewGrant | None = None) -> Reply:
         return Reply(decision, self._actor, grant, _OWNER)
 
     async def _deny(self) -> Deny:
-        reason = await self._console.ask("Why? The model reads this. Enter gives no reason\n> ")
+        reason = await self._ask_in_words(_WHY)
         return Deny(reason) if reason else Deny()
 
     async def _edit(self) -> Reply | None:
-        edited = _read_json(await self._console.edit(shown_json(self._request.arguments)))
+        original = shown_json(self._request.arguments)
+        text = await self._console.edit(self._draft or original)
+        # Kept until it is approved: whoever mistyped one character mends that character.
+        self._draft = text
+        try:
+            arguments = self._edited_arguments(text)
+        except InvalidDecision as error:
+            self._complain(error)
+            self._console.say(_KEPT)
+            return None
+        self._console.write(draw_arguments(arguments, self._console.width))
+        is_sure = await self._ask_in_words(_EDITED) == "a"
+        return self._reply(Approve(arguments)) if is_sure else None
+
+    def _edited_arguments(self, text: str) -> dict[str, Any]:
+        edited = _read_json(text)
         if not isinstance(edited, dict):
             raise InvalidDecision("the arguments are not a JSON object; start with {")
         arguments = cast("dict[str, Any]", edited)
@@ -123,9 +169,7 @@ class ApprovalDialog:
             raise InvalidDecision("nothing was changed; type a to approve it as it is")
         if self._request.parameters:
             check_edit(self._request, arguments)
-        self._console.write(shown_json(arguments))
-        is_sure = await self._console.ask(_EDITED) == "a"
-        return self._reply(Approve(arguments)) if is_sure else None
+        return arguments
 
     async def _grant(self, scope: GrantScope) -> Reply | None:
         if scope == "principal" and self._request.caller.principal is None:
@@ -136,22 +180,35 @@ class ApprovalDialog:
         if scope == "session":
             return self._reply(Approve(), NewGrant(scope, patterns))
         if not self._is_durable:
-            self._console.write(_LOST)
-        written = await self._console.ask(_LIMIT)
-        return self._reply(Approve(), _limited(scope, patterns, written)) if written else None
+            self._console.say(_LOST, "yellow")
+        grant = await self._until_valid(_LIMIT, partial(_limited, scope, patterns))
+        return None if grant is None else self._reply(Approve(), grant)
 
     async def _patterns(self) -> Patterns | None:
-        match await self._console.ask(_WHICH):
-            case "x":
-                return {"": Equals(self._request.arguments)}
-            case "t":
-                return {}
-            case "p":
-                return self._covering(read_patterns(_read_json(await self._console.ask(_PATTERNS))))
-            case _:
-                return None
+        while True:
+            match await self._ask_in_words(_WHICH):
+                case "x":
+                    return {"": Equals(self._request.arguments)}
+                case "t":
+                    return {}
+                case "p":
+                    return await self._until_valid(_PATTERNS, self._covering)
+                case "":
+                    return None
+                case key:
+                    self._console.say(f"{showable(key)} is none of x, t and p.")
 
-    def _covering(self, patterns: Patterns) -> Patterns:
+    async def _until_valid(self, question: str, read: Callable[[str], T]) -> T | None:
+        """Ask until what is typed can be read; None for Enter alone."""
+        while typed := await self._ask_in_words(question):
+            try:
+                return read(typed)
+            except UsageError as error:
+                self._complain(error)
+        return None
+
+    def _covering(self, typed: str) -> Patterns:
+        patterns = read_typed_patterns(typed, self._request.arguments)
         missed = first_mismatch(patterns, self._request.arguments, "narrow")
         if missed is not None:
             raise InvalidDecision(f"the pattern at {missed} does not match this very call")
@@ -209,12 +266,17 @@ class TerminalApprover:
                 )
                 return await dialog.settle()
             except EndOfInput:
-                return _leave_open("the input ended without an answer")
+                # The cursor is still behind the prompt.
+                return _leave_open("the input ended without an answer", before="\n")
             except anyio.get_cancelled_exc_class():
                 with suppress(EndOfInput):
-                    self._console.write("\nThis question is withdrawn; no answer is needed.")
+                    self._console.say(
+                        "\nThis question is withdrawn; no answer is needed.", "yellow"
+                    )
                 raise
 
 
-def _leave_open(why: str) -> None:
-    print(f"The call has not run: {why}. The request stays open.", file=sys.stderr, flush=True)
+def _leave_open(why: str, *, before: str = "") -> None:
+    text = f"The call has not run: {why}. The request stays open."
+    lines = wrap(text, terminal_width(sys.stderr)) if sys.stderr.isatty() else [text]
+    print(before + "\n".join(lines), file=sys.stderr, flush=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json as json_text
+import time
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -42,9 +44,11 @@ def list_command(
 
     Example: toolcrib approvals list --store crib.sqlite3
     """
-    with open_service(store, url, token_file) as service:
-        params = {"session_id": session, "is_all": is_all}
-        requests: list[dict[str, Any]] = service.ask("approvals.list", params)["approvals"]
+    requests = None if is_all or url is not None else _pending_in(store, session)
+    if requests is None:
+        with open_service(store, url, token_file) as service:
+            params = {"session_id": session, "is_all": is_all}
+            requests = _requests(service.ask("approvals.list", params))
     if json:
         show_json(requests)
         return
@@ -55,6 +59,19 @@ def list_command(
         votes = _votes_text(request)
         facts = [*identity, created, asker, *([f"votes={votes}"] if votes else [])]
         show(" ".join([*facts, _compact(request["arguments"])]))
+
+
+def _pending_in(store: Path | None, session: str | None) -> list[dict[str, Any]] | None:
+    """The requests in the file alone, which is the quick way; None when it does not do."""
+    if store is None:
+        return None
+    from toolcrib.store.pending_requests import pending_requests
+
+    return pending_requests(store, session, time.time())
+
+
+def _requests(inbox: dict[str, Any]) -> list[dict[str, Any]]:
+    return inbox["approvals"]
 
 
 @app.command("show")

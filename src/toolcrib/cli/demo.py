@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from toolcrib.cli.output import Exit, fail, require_extra
+from toolcrib.cli.output import Exit, fail, require_extras
 
 if TYPE_CHECKING:
     from toolcrib.demo.play import End
 
+EXTRAS: Final = ("openai", "server", "mcp", "search", "code", "sandbox")
+"""What the demo needs beyond the command line."""
 _EXITS: Final[dict[End, Exit]] = {
     "equal": Exit.OK,
     "different": Exit.FAILED,
@@ -52,6 +54,9 @@ def demo(
 
     Example: toolcrib demo --backend llama --open
     """
+    # Before anything of the demo is imported, which needs them.
+    require_extras(EXTRAS, "the demo")
+
     import asyncio
     import tempfile
 
@@ -60,8 +65,6 @@ def demo(
     from toolcrib.demo.story import DATA
     from toolcrib.errors import ToolcribError
 
-    for extra in ("openai", "server", "mcp", "search", "code", "sandbox"):
-        require_extra(extra, "demo")
     place = folder or Path(tempfile.mkdtemp(prefix="toolcrib-demo-"))
     try:
         place.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ A command that needs an extra ends here, with the way to install it, when the ex
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from enum import IntEnum
 from importlib.util import find_spec
@@ -136,3 +136,14 @@ def require_extra(extra: str, command: str) -> None:
 
     if missing := missing_packages(extra):
         fail(f"{command} needs {', '.join(missing)}; install it with: {install_command(extra)}")
+
+
+def require_extras(extras: Sequence[str], command: str) -> None:
+    """End the command with one command that installs all of the extras that are missing."""
+    from toolcrib.extras import install_command
+
+    if missing := [extra for extra in extras if missing_packages(extra)]:
+        fail(
+            f"{command} needs more packages; install them with: "
+            f"{install_command(','.join(missing))}"
+        )

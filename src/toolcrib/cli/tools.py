@@ -27,6 +27,7 @@ from toolcrib.cli.service import (
     open_hosted_service,
 )
 from toolcrib.cli.store_options import Json
+from toolcrib.cli.tool_list import plain_list
 from toolcrib.errors import Refused
 
 app = typer.Typer(help="List tools, and call them without a model.", no_args_is_help=True)
@@ -49,11 +50,13 @@ def list_command(
 
     Example: toolcrib tools list --host-tools host-tools.yaml
     """
-    with (
-        open_hosted_service(options, url, token_file) as service,
-        session_of(service, is_temporary=True) as session_id,
-    ):
-        listed = service.ask("tools.list", {"session_id": session_id, "category": category})
+    listed = None if json or url is not None else plain_list(options, category)
+    if listed is None:
+        with (
+            open_hosted_service(options, url, token_file) as service,
+            session_of(service, is_temporary=True) as session_id,
+        ):
+            listed = service.ask("tools.list", {"session_id": session_id, "category": category})
     if json:
         show_json(listed)
         return

@@ -42,7 +42,7 @@ class BackendChoice:
     @property
     def provider(self) -> str:
         """Where the tools of the provider run."""
-        return "OpenAI" if self.backend == "openai" else "embedded provider"
+        return "OpenAI" if self.backend == "openai" else "embedded"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ The proof is that a tool gives the same value over HTTP and MCP as in the sessio
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import sys
@@ -13,7 +14,8 @@ import webbrowser
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from toolcrib.adapters.openai import OpenAIAdapter, download_files
 from toolcrib.adapters.turn_tools import Governance
@@ -21,6 +23,7 @@ from toolcrib.approval import Actor, Approve, CallbackApprover, Deny, Reply, Ter
 from toolcrib.approval.policy_file import load_policy
 from toolcrib.demo.backends import BackendChoice, ModelAccess, open_model
 from toolcrib.demo.screen import DemoScreen, seconds_since, shown_value
+from toolcrib.demo.shop import placed_orders
 from toolcrib.demo.story import (
     DATA,
     HOST_TOOLS,
@@ -125,7 +128,8 @@ async def _over_mcp(url: str, headers: dict[str, str], call: SessionCall, sessio
     return json.loads(content.text) if content.type == "text" else None
 
 
-SESSION = "demo"
+SESSION: Final = "demo"
+LEDGER: Final = "ledger.sqlite3"
 
 End = Literal["equal", "different", "waiting"]
 """How the demo ends: a tool gives the same value over every transport, it does not, or a call waits
@@ -137,12 +141,28 @@ async def play(
     choice: BackendChoice, folder: Path, *, source: Path = DATA, opens: bool = False
 ) -> End:
     """Play the demo in a folder, which keeps its files and a copy of the inputs in `source`."""
+    screen = DemoScreen()
     inputs = copy_inputs(source, folder)
-    screen, registry, policy = DemoScreen(), HostToolRegistry(), load_policy(POLICY)
-    await load_host_tools(registry, files=[HOST_TOOLS])
-    screen.say(f"Everything is kept in {folder}")
+    screen.path("Everything is kept in", folder)
     screen.say(f"The answers come from {choice.told}.")
-    with SqliteStore(folder / "ledger.sqlite3") as store:
+    try:
+        end = await _play_steps(choice, folder, inputs, screen, opens=opens)
+    except asyncio.CancelledError:
+        screen.say(f"Stopped. {_book_text(folder)}", "yellow")
+        raise
+    if end != "waiting":
+        screen.say("")
+        screen.say("Change one of the inputs, and see what changes:")
+        screen.command(f"toolcrib demo --inputs {quote(str(inputs))}")
+    return end
+
+
+async def _play_steps(
+    choice: BackendChoice, folder: Path, inputs: Path, screen: DemoScreen, *, opens: bool
+) -> End:
+    registry, policy = HostToolRegistry(), load_policy(POLICY)
+    await load_host_tools(registry, files=[HOST_TOOLS])
+    with SqliteStore(folder / LEDGER) as store:
         async with await Session.open(store, SESSION, cwd=str(folder)) as session:
             calls: list[ToolInvoked] = []
             session.bus.subscribe(ToolInvoked, calls.append)
@@ -151,25 +171,32 @@ async def play(
                 office = await upload_inputs(line.client, inputs)
                 answer = await _ask(line, office, registry, policy, session, screen)
                 if answer.output is None:
-                    _show_waiting(folder, screen)
+                    _show_waiting(session, folder, screen)
                     return "waiting"
                 await _show_answer(answer, line, folder, screen, opens=opens)
             screen.step(f"The timeline ({seconds_since(began)} in all)")
             screen.timeline(calls, began, choice.provider)
             _show_ledger(session, folder, screen)
             is_equal = await _prove(session, calls, registry, policy, folder, screen)
-    screen.say("")
-    screen.say(f"Change a file in {inputs} and see what changes: toolcrib demo --inputs {inputs}")
     return "equal" if is_equal else "different"
 
 
-def _show_waiting(folder: Path, screen: DemoScreen) -> None:
-    """Nobody decided: say that nothing was ordered, and where the question waits."""
-    store = folder / "ledger.sqlite3"
-    screen.step("Nothing was ordered")
+def _book_text(folder: Path) -> str:
+    """What is in the shop's book, whatever the answer says."""
+    orders = placed_orders(folder)
+    if not orders:
+        return "Nothing was ordered."
+    return " ".join(f"{order['order']} was placed: {order['kilos']} kg." for order in orders)
+
+
+def _show_waiting(session: Session, folder: Path, screen: DemoScreen) -> None:
+    """Nobody decided: say that nothing was ordered, and how to decide where the question waits."""
+    store = quote(str(folder / LEDGER))
+    screen.step(_book_text(folder).removesuffix("."))
     screen.say("   The order waits for approval. See it, and say no to it:")
-    screen.say(f"   toolcrib approvals list --store {store}")
-    screen.say(f"   toolcrib approvals deny ID --store {store}")
+    screen.command(f"toolcrib approvals list --store {store}")
+    for request in session.approvals.pending():
+        screen.command(f"toolcrib approvals deny {request.approval_id} --store {store}")
 
 
 async def _ask(
@@ -202,7 +229,8 @@ def _approver(screen: DemoScreen) -> Approver:
         return CallbackApprover(ask)
 
     def answer(request: ApprovalRequest) -> Reply:
-        screen.say(f"   approved by a rule: there is no terminal to ask at ({request.arguments})")
+        arguments = shown_value(request.arguments)
+        screen.say(f"   approved by a rule: there is no terminal to ask at ({arguments})")
         return Reply(Approve(), Actor("rule", "demo without a terminal"))
 
     return CallbackApprover(answer)
@@ -218,14 +246,16 @@ async def _show_answer(
 ) -> None:
     screen.step("The answer, as a typed value")
     for field in fields(cast("OrderDecision", answer.output)):
-        screen.say(f"   {field.name:15} {shown_value(getattr(answer.output, field.name))}")
+        value = getattr(answer.output, field.name)
+        screen.fact(field.name, "-" if value is None else shown_value(value))
     run: Any = answer.hosted_outputs.get("code_interpreter")
     search: Any = answer.hosted_outputs.get("web_search")
     for citation in getattr(search, "citations", ()):
-        screen.say(f"   source          {citation.title}: {citation.url}")
+        screen.fact("source", f"{citation.title}: {citation.url}")
+    screen.fact("order book", _book_text(folder))
     if run is not None and run.files:
         for path in await download_files(line.client, run.files, folder):
-            screen.say(f"   chart           {path}")
+            screen.fact("chart", str(path))
             if opens:
                 webbrowser.open(Path(path).as_uri())
 
@@ -234,8 +264,8 @@ def _show_ledger(session: Session, folder: Path, screen: DemoScreen) -> None:
     screen.step("The ledger")
     head = session.verify()
     assert head is not None, "something happened"
-    screen.say(f"   verified: {head.seq} records, each bound to the one before")
-    screen.say(f"   check it yourself: toolcrib audit verify --store {folder / 'ledger.sqlite3'}")
+    screen.say(f"   Verified: {head.seq} records, each bound to the one before. Check it yourself:")
+    screen.command(f"toolcrib audit verify --store {quote(str(folder / LEDGER))}")
 
 
 async def _prove(
@@ -259,7 +289,7 @@ async def _prove(
     call = SessionCall(event.name, event.params, was_approved=event.call_id in approved)
     there = await call_over_transports(registry, policy, call, str(folder))
     for way, value in (("here", event.value), ("HTTP", there.http), ("MCP", there.mcp)):
-        screen.say(f"   {way:5} {shown_value(value)}")
+        screen.fact(way, shown_value(value), room=5)
     is_equal = event.value == there.http == there.mcp
     screen.say("   equal" if is_equal else "   NOT equal", "green" if is_equal else "red")
     return is_equal

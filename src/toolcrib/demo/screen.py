@@ -1,47 +1,109 @@
-"""The output of the demo."""
+"""The output of the demo: lines that break at words, one line per call, a timeline of bars."""
 
 from __future__ import annotations
 
+import json
+import re
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rich.console import Console
 from rich.status import Status
-from rich.table import Table
 from rich.text import Text
 
-from toolcrib.ledger.events import ApprovalRequested, CallStarted, ToolInvoked
+from toolcrib.approval import Answer
+from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested, CallStarted, ToolInvoked
 from toolcrib.ledger.prompt_events import HostedToolProgress
-from toolcrib.terminal_text import showable
+from toolcrib.terminal_text import (
+    STATUS_STYLES,
+    columns,
+    command_lines,
+    cut,
+    cut_words,
+    padded,
+    showable,
+    wrap,
+)
 
 if TYPE_CHECKING:
     from toolcrib.session.session import Session
 
 MAX_CHARS: Final = 100
-_BAR: Final = 30
+"""How much of a result is shown where no terminal has an edge."""
+_INDENT: Final = "   "
+_NAME: Final = 17
+_MARK: Final = 8
+_WIDEST_BAR: Final = 40
+_NARROWEST_BAR: Final = 10
+_PLACE_NEEDS: Final = 70
+"""A narrower terminal has no room for the column that says where a call ran."""
+_LINK: Final = re.compile(r"\[([^]]+)\]\(https?://[^)]+\)")
+_RUNS: Final = "\N{FULL BLOCK}"
+_WAITS: Final = "\N{LIGHT SHADE}"
+
+CallEnd = Literal["ok", "answered", "denied", "stopped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When a call was asked for, began to run and ended, in seconds since the start of the demo."""
+
+    asked: float
+    began: float
+    ended: float
+    did_run: bool = True
 
 
 class DemoScreen:
     """Prints headings and one line per call; on a terminal also the current activity."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(highlight=False, soft_wrap=True)
+        self._console = console or Console(highlight=False)
         self._status: Status | None = None
         self._step = 0
         self._provider_runs: dict[str, tuple[float, float]] = {}
         """By item id: the first and the last event of a hosted call."""
+        self._answered: set[str] = set()
+        """The calls in whose place a person answered."""
+
+    @property
+    def _width(self) -> int | None:
+        """The columns of the terminal; None when there is no edge to keep away from."""
+        return self._console.width if self._console.is_terminal else None
 
     def step(self, title: str) -> None:
         """Print the heading of the next step."""
         self._step += 1
         self.say("")
-        self.say(f"{self._step}. {title}", "bold")
+        self.say(f"{self._step}. {title}", "bold", hanging=_INDENT)
 
-    def say(self, text: str, style: str = "") -> None:
-        """Print one line, without control characters."""
-        self._console.print(Text(showable(text), style=style))
+    def say(self, text: str, style: str = "", *, hanging: str = "") -> None:
+        """Print one line, without control characters; at a terminal it breaks at words."""
+        line = showable(text)
+        lines = [line] if self._width is None else wrap(line, self._width, hanging=hanging)
+        self._print(lines, style)
+
+    def fact(self, name: str, value: str, style: str = "", *, room: int = 15) -> None:
+        """Print a name, and what it stands for beside it."""
+        self.say(f"{_INDENT}{name:{room}} {value}", style, hanging=" " * (room + 1))
+
+    def path(self, text: str, path: object) -> None:
+        """Print a sentence that ends with a path; the path has its own line where it needs one."""
+        self.say(text if self._width is not None else f"{text} {path}")
+        if self._width is not None:
+            self._print([f"{_INDENT}{showable(str(path))}"])
+
+    def command(self, command: str) -> None:
+        """Print a command that can be copied."""
+        line = showable(command)
+        self._print(command_lines(line, self._width or len(line) + 10, indent=_INDENT))
+
+    def _print(self, lines: Sequence[str], style: str = "") -> None:
+        for line in lines:
+            self._console.print(Text(line, style=style), soft_wrap=True)
 
     @contextmanager
     def watching(self, session: Session) -> Generator[None]:
@@ -49,6 +111,7 @@ class DemoScreen:
         session.bus.subscribe(CallStarted, lambda event: self._now(f"{event.tool.name} runs"))
         session.bus.subscribe(HostedToolProgress, self._hosted)
         session.bus.subscribe(ApprovalRequested, self._asked)
+        session.bus.subscribe(ApprovalDecided, self._decided)
         session.bus.subscribe(ToolInvoked, self._invoked)
         if not self._console.is_terminal:
             yield
@@ -67,28 +130,53 @@ class DemoScreen:
         if self._status is not None:
             self._status.start()
 
-    def timeline(self, calls: list[ToolInvoked], began: float, provider: str) -> None:
-        """Print when each call ran and for how long, with the wait for approval apart."""
-        spans = [self._span(event) for event in calls]
-        whole = max([end - began for _, end in spans] or [1.0])
-        table = Table(box=None, pad_edge=False, show_edge=False)
-        for name in ("call", "where", "ran", "waited", ""):
-            table.add_column(name)
-        for event, (start, end) in zip(calls, spans, strict=True):
-            where = "this process" if event.origin == "local" else provider
-            bar = _bar(start - began, end - began, whole)
-            ran, waited = f"{end - start:.2f} s", f"{event.waited_seconds:.2f} s"
-            table.add_row(Text(showable(event.name)), where, ran, waited, bar)
-        self._console.print(table)
+    def end_of(self, event: ToolInvoked) -> CallEnd:
+        """How a call ended, in a word."""
+        if event.success:
+            return "answered" if event.call_id in self._answered else "ok"
+        assert event.failure is not None, "a call that did not succeed says why"
+        match event.failure.kind:
+            case "denied" | "not_permitted":
+                return "denied"
+            case "cancelled":
+                return "stopped"
+            case _:
+                return "failed"
 
-    def _span(self, event: ToolInvoked) -> tuple[float, float]:
-        """Start and end of a call; of a hosted call, by the streamed events."""
-        span = self._provider_runs.get(event.call_id)
-        return span or (event.at - event.duration_seconds, event.at)
+    def timeline(self, calls: list[ToolInvoked], began: float, provider: str) -> None:
+        """Print how each call ended and when it ran; waiting for approval looks different."""
+        width = self._width or MAX_CHARS
+        spans = [self._span(event, began) for event in calls]
+        header = ("call", "where", "end", "ran", "waited")
+        rows: list[tuple[str, ...]] = [header]
+        rows += [self._row(each, span, provider) for each, span in zip(calls, spans, strict=True)]
+        if width < _PLACE_NEEDS:
+            rows = [(name, *rest) for name, _, *rest in rows]
+        widths = columns(rows)
+        room = min(_WIDEST_BAR, max(_NARROWEST_BAR, width - sum(widths) - 2 * len(widths)))
+        bars = ["", *timeline_bars(spans, room)]
+        for row, bar in zip(rows, bars, strict=True):
+            cells = "  ".join(padded(cell, at) for cell, at in zip(row, widths, strict=True))
+            self._print([f"{cells}  {bar}".rstrip()], "bold" if row is rows[0] else "")
+        self._print([f"{_RUNS} runs   {_WAITS} waits for approval"], "dim")
+
+    def _row(self, event: ToolInvoked, span: Span, provider: str) -> tuple[str, ...]:
+        where = "here" if event.origin == "local" else provider
+        ran, waited = f"{span.ended - span.began:.2f} s", f"{event.waited_seconds:.2f} s"
+        return cut(showable(event.name), _NAME), where, self.end_of(event), ran, waited
+
+    def _span(self, event: ToolInvoked, began: float) -> Span:
+        """When a call waited and ran; a hosted call, by the streamed events."""
+        if run := self._provider_runs.get(event.call_id):
+            return Span(run[0] - began, run[0] - began, run[1] - began)
+        ended = event.at - began
+        start = ended - event.duration_seconds
+        did_run = self.end_of(event) not in ("denied", "answered", "stopped")
+        return Span(start - event.waited_seconds, start, ended, did_run)
 
     def _now(self, text: str) -> None:
         if self._status is not None:
-            self._status.update(Text(showable(text)))
+            self._status.update(Text(cut(showable(text), max(10, self._console.width - 4))))
 
     def _hosted(self, event: HostedToolProgress) -> None:
         began, _ = self._provider_runs.get(event.item_id, (event.at, event.at))
@@ -96,18 +184,41 @@ class DemoScreen:
         self._now(f"{event.item_type.removesuffix('_call')}: {event.what}")
 
     def _asked(self, event: ApprovalRequested) -> None:
-        self.say(f"   {event.request.tool.name} needs approval", "yellow")
+        self._call(event.request.tool.name, "waiting", "it needs approval")
+
+    def _decided(self, event: ApprovalDecided) -> None:
+        if isinstance(event.decided.decision, Answer):
+            self._answered.add(event.call_id)
 
     def _invoked(self, event: ToolInvoked) -> None:
-        mark = "ok" if event.success else "failed"
-        text = " ".join(event.message.split())[:MAX_CHARS]
-        self.say(f"   {event.name:17} {mark:7} {text}", "" if event.success else "red")
+        end = self.end_of(event)
+        text = (
+            f"it did not run: {event.message}" if end in ("denied", "answered") else event.message
+        )
+        self._call(event.name, end, text)
+
+    def _call(self, name: str, word: str, text: str) -> None:
+        """One line about a call, cut at the edge of the terminal."""
+        line = f"{_INDENT}{showable(name):{_NAME}} {word:{_MARK}}"
+        room = MAX_CHARS if self._width is None else max(20, self._width - len(line) - 1)
+        text = cut_words(showable(" ".join(text.split())), room)
+        self._print([f"{line} {text}"], "" if word == "ok" else STATUS_STYLES[word])
 
 
-def _bar(start: float, end: float, whole: float) -> str:
-    before = int(_BAR * max(0.0, start) / whole)
-    length = max(1, round(_BAR * (end - start) / whole))
-    return " " * before + "\N{FULL BLOCK}" * min(length, _BAR + 1 - before)
+def timeline_bars(spans: Sequence[Span], room: int) -> list[str]:
+    """A bar of at most `room` columns for each call: where it waited, and where it ran."""
+    whole = max([span.ended for span in spans] + [0.001])
+
+    def column(seconds: float) -> int:
+        return min(room - 1, max(0, int(room * seconds / whole)))
+
+    bars: list[str] = []
+    for span in spans:
+        asked, began, ended = column(span.asked), column(span.began), column(span.ended)
+        waits = began - asked if span.did_run else max(1, ended - asked)
+        runs = max(1, ended - began) if span.did_run else 0
+        bars.append(" " * asked + _WAITS * waits + _RUNS * runs)
+    return bars
 
 
 def seconds_since(began: float) -> str:
@@ -116,5 +227,7 @@ def seconds_since(began: float) -> str:
 
 
 def shown_value(value: Any) -> str:
-    """A value on one line."""
-    return " ".join(str(value).split())
+    """A value on one line: text without the addresses of its links, anything else as JSON."""
+    if isinstance(value, str):
+        return _LINK.sub(r"\1", " ".join(value.split()))
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -20,7 +20,7 @@ def stock_level(arguments: dict[str, Any], context: ToolContext) -> dict[str, An
 def place_order(arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
     """Write an order into the book, and say its number. The same order is not placed twice."""
     book = Path(context.cwd, BOOK)
-    orders = [json.loads(line) for line in _lines(book)]
+    orders = placed_orders(Path(context.cwd))
     for order in orders:
         if all(order[key] == value for key, value in arguments.items()):
             return order
@@ -34,5 +34,8 @@ def place_order(arguments: dict[str, Any], context: ToolContext) -> dict[str, An
     return order
 
 
-def _lines(book: Path) -> list[str]:
-    return book.read_text().splitlines() if book.exists() else []
+def placed_orders(folder: Path) -> list[dict[str, Any]]:
+    """The orders in the book."""
+    book = folder / BOOK
+    lines = book.read_text().splitlines() if book.exists() else []
+    return [json.loads(line) for line in lines]

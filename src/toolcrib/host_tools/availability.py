@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolcrib.errors import describe_error
 from toolcrib.host_tools.definition import HostToolDefinition, ToolHandler
 from toolcrib.host_tools.registrations import Registration
 
@@ -95,9 +96,3 @@ def availability_of(
     except Exception as error:
         logger.exception("host tool %r could not be mounted", definition.name)
         return UnavailableTool(definition, describe_error(error), is_fault=True)
-
-
-def describe_error(error: BaseException) -> str:
-    """An exception in one line: its type and its message."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -13,8 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcrib.errors import InvalidTool
-from toolcrib.host_tools.availability import describe_error
+from toolcrib.errors import InvalidTool, describe_error
 from toolcrib.host_tools.host_tools_file import HostToolsFile, load_host_tools_file
 from toolcrib.host_tools.python_modules import load_host_tools_module, register_target
 from toolcrib.host_tools.registrations import Origin

@@ -18,16 +18,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
-from toolcrib.approval.tool_names import did_you_mean
-from toolcrib.errors import InvalidTool
-from toolcrib.host_tools.availability import describe_error
-from toolcrib.host_tools.definition import AnyTool
-from toolcrib.host_tools.registrations import Origin
+from toolcrib.errors import InvalidTool, describe_error
 from toolcrib.tools.decorator import FunctionTool
-from toolcrib.tools.prepared_tool import Describes
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from toolcrib.host_tools.definition import AnyTool
+    from toolcrib.host_tools.registrations import Origin
     from toolcrib.host_tools.registry import HostToolRegistry
 
 
@@ -58,6 +55,8 @@ def find_callable(module: str, path: str) -> Callable[..., Any]:
         try:
             value = getattr(value, part)
         except AttributeError:
+            from toolcrib.approval.tool_names import did_you_mean
+
             hint = did_you_mean(part, [name for name in dir(value) if name[:1] != "_"])
             raise InvalidTool(f"{module!r} has no {path!r}{hint}") from None
     if not callable(value):
@@ -145,6 +144,8 @@ async def load_host_tools_module(name: str, registry: HostToolRegistry) -> tuple
     Registers the tools of `TOOLS` or, without it, the module's own `@tool` functions; then calls
     `setup_host_tools(registry)`, plain or async. Returns the names of the tools.
     """
+    from toolcrib.host_tools.registrations import Origin
+
     origin = Origin(f"module {name}")
     try:
         # What the module adds to this registry while it is imported counts as its tools.
@@ -164,7 +165,7 @@ async def register_target(
     some, unless it has others already.
     """
     with registry.all_or_nothing() as edits:
-        registry.add_all([(tool, origin) for tool in _tools_of(target)])
+        registry.add_all([(tool, origin) for tool in tools_of(target)])
         setup = _setup_of(target)
         if setup is not None:
             await _call(setup, registry)
@@ -173,7 +174,8 @@ async def register_target(
         return tuple(dict.fromkeys(edit.key.name for edit in edits))
 
 
-def _tools_of(target: object) -> list[AnyTool]:
+def tools_of(target: object) -> list[AnyTool]:
+    """The tools of a module, a tool itself, or a list of tools; a setup function has none yet."""
     if isinstance(target, ModuleType):
         listed = getattr(target, TOOLS_VARIABLE, None)
         return _decorated(target) if listed is None else _all_tools(TOOLS_VARIABLE, listed)
@@ -206,8 +208,11 @@ def _all_tools(owner: str, listed: object) -> list[AnyTool]:
 
 
 def _is_tool(value: object) -> TypeGuard[AnyTool]:
-    is_tool = isinstance(value, Tool | FunctionTool | Describes)
-    return is_tool and not isinstance(value, type)
+    if isinstance(value, Tool | FunctionTool):
+        return True
+    from toolcrib.tools.prepared_tool import Describes
+
+    return isinstance(value, Describes) and not isinstance(value, type)
 
 
 def _setup_of(target: object) -> Setup | None:

@@ -16,8 +16,8 @@ from contextlib import AsyncExitStack
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from toolcrib.errors import DuplicateTool, InvalidTool, UsageError
-from toolcrib.host_tools.availability import AvailableTool, UnavailableTool, describe_error
+from toolcrib.errors import DuplicateTool, InvalidTool, UsageError, describe_error
+from toolcrib.host_tools.availability import AvailableTool, UnavailableTool
 from toolcrib.host_tools.definition import (
     AnyTool,
     HostToolDefinition,

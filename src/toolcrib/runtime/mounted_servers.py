@@ -75,6 +75,16 @@ class MountedServers:
         """
         await _wait(self._attempts, self._ready_deadline - asyncio.get_running_loop().time())
 
+    @property
+    def are_ready(self) -> bool:
+        """Whether `ready` would return at once."""
+        is_late = asyncio.get_running_loop().time() >= self._ready_deadline
+        return is_late or all(attempt.done() for attempt in self._attempts)
+
+    def faults(self) -> dict[str, str | None]:
+        """Why each server of the runtime cannot be called now; None for one that can."""
+        return {server.config.name: server.fault for server in self._shared}
+
     async def remount(self, configs: Sequence[McpServerConfig]) -> None:
         """Replace the servers of the runtime. A server whose configuration is unchanged keeps its
         connection. New servers connect before old ones are closed, and calls that run on a closed

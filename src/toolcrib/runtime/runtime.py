@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.tool_table import check_rules
@@ -22,13 +23,24 @@ from toolcrib.runtime.served_tools import served_tools
 from toolcrib.runtime.service import Service
 from toolcrib.runtime.session_events import ReaderSource, SessionEvents
 from toolcrib.runtime.sessions import LiveSessions
+from toolcrib.session.bus import EventBus
 from toolcrib.store.memory import MemoryStore
 from toolcrib.tools.prepared_tool import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from toolcrib.session.session import Session
+
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeState:
+    """How many sessions are open, and why each mounted server cannot be called (None: it can)."""
+
+    open_sessions: int = 0
+    server_faults: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
 
 
 class Runtime(ChatOperations):
@@ -45,6 +57,8 @@ class Runtime(ChatOperations):
         self.store = config.store or MemoryStore()
         self.quotas = Quotas(config.principal_limits, time.monotonic)
         """What each principal has taken of the runtime."""
+        self.bus = EventBus()
+        """Hears the events of every session that is opened while somebody listens here."""
         self._owns_store = config.store is None
         self._sessions: LiveSessions | None = None
         self._service: Service | None = None
@@ -76,8 +90,9 @@ class Runtime(ChatOperations):
             tools = [*self.registry.list_tools(), *served.of_toolsets.values()]
             check_rules(self.config.policy, map(prepare, tools))
         self._loop = asyncio.get_running_loop()
+        config = replace(self.config, on_session=self._on_session)
         self._sessions = LiveSessions(
-            self.config, self.store, self.registry, served, names, self.quotas, time.monotonic
+            config, self.store, self.registry, served, names, self.quotas, time.monotonic
         )
         keys = IdempotencyKeys(self.store, time.time)
         self._service = Service(
@@ -123,6 +138,26 @@ class Runtime(ChatOperations):
             await self._anchoring
         if self._owns_store:
             self.store.close()
+
+    def _on_session(self, session: Session) -> None:
+        if self.bus.subscribers:
+            session.bus.forward_to(self.bus)
+        if self.config.on_session is not None:
+            self.config.on_session(session)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether operations are answered and mounted servers have had their chance to connect."""
+        if self._sessions is None or self._closing is not None:
+            return False
+        return self._sessions.servers.are_ready
+
+    @property
+    def state(self) -> RuntimeState:
+        """How much is open now. Nothing is, before the start."""
+        if self._sessions is None:
+            return RuntimeState()
+        return RuntimeState(len(list(self._sessions)), self._sessions.servers.faults())
 
     async def _wait_until_idle(self, seconds: float) -> None:
         if self._in_flight:

@@ -91,7 +91,7 @@ class LiveSessions:
         self._opening = asyncio.Lock()
         self._registry = registry
         self._served = served
-        self._servers = MountedServers(config.mcp_servers, lambda: self)
+        self.servers = self._servers = MountedServers(config.mcp_servers, lambda: self)
 
     def __iter__(self) -> Iterator[LiveSession]:
         return iter(list(self._live.values()))

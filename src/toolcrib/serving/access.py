@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from toolcrib.errors import UsageError
 from toolcrib.logs import redact_logs
-from toolcrib.serving.auth import AuthMiddleware
-from toolcrib.serving.login import Authenticator
+from toolcrib.serving.auth import AuthMiddleware, PublicPage
+from toolcrib.serving.login import Authenticator, LoginFailures
 from toolcrib.serving.oidc import (
     OidcLogins,
     ProtectedResource,
@@ -65,15 +65,26 @@ class Access:
     resource: ProtectedResource
     oidc: OidcLogins | None = None
 
-    def protect(self, app: ASGIApp, *, any_may_stream: bool = False) -> ASGIApp:
-        """The application behind the authentication; `any_may_stream` as in `AuthMiddleware`."""
+    def protect(
+        self,
+        app: ASGIApp,
+        *,
+        any_may_stream: bool = False,
+        public_pages: Mapping[str, PublicPage] | None = None,
+        on_login_failure: Callable[[str], None] | None = None,
+    ) -> ASGIApp:
+        """The application behind the authentication; `any_may_stream` and `public_pages` as in
+        `AuthMiddleware`. `on_login_failure` gets the reason of each refused login.
+        """
         return AuthMiddleware(
             app,
             authenticator=self.authenticator,
             allowed=self.allowed,
             proxies=self.proxies,
             resource=self.resource,
+            failures=LoginFailures(on_failure=on_login_failure),
             any_may_stream=any_may_stream,
+            public_pages=public_pages or {},
         )
 
     async def start(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -17,7 +17,7 @@ from toolcrib.errors import Refused
 from toolcrib.serving.login import LoginFailed, LoginFailures
 from toolcrib.serving.oidc import MCP_PATH, ProtectedResource
 from toolcrib.serving.origins import TrustedProxies
-from toolcrib.serving.refusals import HttpRefused, as_bytes, send_json, send_refusal
+from toolcrib.serving.refusals import HttpRefused, as_bytes, send_bytes, send_json, send_refusal
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -48,8 +48,10 @@ _ALLOWED_HEADERS: Final = (
     "mcp-protocol-version",
     "mcp-session-id",
     "toolcrib-session",
+    "x-request-id",
 )
-_PRINCIPAL: Final = "toolcrib.principal"
+PRINCIPAL: Final = "toolcrib.principal"
+"""Where the scope of an authenticated request has its principal."""
 _HEADERS: Final = "toolcrib.headers"
 _TOKEN_PROTOCOL: Final = b"toolcrib.bearer."
 _MAX_CHECKED: Final = 256
@@ -90,6 +92,14 @@ def accepts_events(headers: Headers) -> bool:
     """Whether the client accepts server-sent events instead of one JSON document."""
     accepted = headers.get(b"accept")
     return accepted is not None and b"text/event-stream" in accepted.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class PublicPage:
+    """A page without secrets. Its body is made when it is first asked for."""
+
+    content_type: str
+    body: Callable[[], bytes]
 
 
 class LoginStreams:
@@ -215,6 +225,8 @@ class AuthMiddleware:
     credential. Preflight requests of allowed origins, and requests for the metadata of the
     protected resource, carry none and are answered here.
 
+    `public_pages` are for everybody with an allowed host and origin, by their paths.
+
     With `any_may_stream`, the application streams events also to a client that does not say in a
     header that it accepts them.
     """
@@ -229,8 +241,10 @@ class AuthMiddleware:
         resource: ProtectedResource | None = None,
         failures: LoginFailures | None = None,
         any_may_stream: bool = False,
+        public_pages: Mapping[str, PublicPage] | None = None,
     ) -> None:
         self._app = app
+        self._public_pages = public_pages or {}
         self._any_may_stream = any_may_stream
         self._authenticator = authenticator
         self._allowed = allowed
@@ -247,7 +261,7 @@ class AuthMiddleware:
                 allow_origins=sorted(allowed.origins),
                 allow_methods=_ALLOWED_METHODS,
                 allow_headers=_ALLOWED_HEADERS,
-                expose_headers=("mcp-session-id", "www-authenticate"),
+                expose_headers=("mcp-session-id", "www-authenticate", "x-request-id"),
             )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -268,11 +282,8 @@ class AuthMiddleware:
 
     async def _authenticate(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind, path = scope["type"], scope["path"]
-        if kind == "http" and scope["method"] == "GET":
-            metadata = self._resource.metadata(path)
-            if metadata is not None:
-                await send_json(send, 200, as_bytes(metadata))
-                return
+        if kind == "http" and scope["method"] == "GET" and await self._send_public(path, send):
+            return
         headers: Headers = scope[_HEADERS]
         credential = _credential(kind, headers)
         if credential is None:
@@ -284,13 +295,24 @@ class AuthMiddleware:
         except LoginFailed as failure:
             await self._refuse_login(scope, send, failure)
             return
-        scope[_PRINCIPAL] = _over(login.principal, kind)
+        scope[PRINCIPAL] = _over(login.principal, kind)
         # MCP clients need not say that they accept events: `*/*` will do.
         is_event_stream = path == MCP_PATH or accepts_events(headers)
         if kind == "websocket" or is_event_stream or self._any_may_stream:
             await self._streams.run(self._app, login, scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+    async def _send_public(self, path: str, send: Send) -> bool:
+        """Answer a request that needs no credential, if this path is for everybody."""
+        page = self._public_pages.get(path)
+        if page is not None:
+            await send_bytes(send, 200, page.body(), page.content_type)
+            return True
+        metadata = self._resource.metadata(path)
+        if metadata is not None:
+            await send_json(send, 200, as_bytes(metadata))
+        return metadata is not None
 
     async def _refuse_login(self, scope: Scope, send: Send, failure: LoginFailed) -> None:
         retry_after = await self._failures.record(_peer(scope), scope["type"], failure)
@@ -345,7 +367,7 @@ def _peer(scope: Scope) -> str:
 
 def principal_of(scope: Scope) -> Principal:
     """The principal of an authenticated request."""
-    return cast("Principal", scope[_PRINCIPAL])
+    return cast("Principal", scope[PRINCIPAL])
 
 
 def headers_of(scope: Scope) -> Headers:

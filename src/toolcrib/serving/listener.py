@@ -147,6 +147,11 @@ class Listener:
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"{'http' if self._tls is None else 'https'}://{host}:{self._port}"
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return self._server.should_exit
+
     async def __aenter__(self) -> Self:
         server_socket = _listen(self._host, self._port)
         self._port = server_socket.getsockname()[1]

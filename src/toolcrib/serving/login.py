@@ -161,7 +161,7 @@ class LoginFailures:
 
     Only failures are slowed: whoever has a valid token gets in at once, also from an address that
     somebody else shares and guesses from (loopback, a proxy, a NAT). The table is bounded; the
-    address that has been quiet for longest is forgotten first.
+    address that has been quiet for longest is forgotten first. `on_failure` gets every reason.
     """
 
     def __init__(
@@ -170,10 +170,12 @@ class LoginFailures:
         elapsed: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         counter: Callable[[int, dict[str, str]], object] | None = None,
+        on_failure: Callable[[str], None] | None = None,
     ) -> None:
         self._elapsed = elapsed
         self._sleep = sleep
         self._count = counter or _telemetry_counter()
+        self._on_failure = on_failure
         self._peers: OrderedDict[str, _Failures] = OrderedDict()
         self._held = 0
 
@@ -182,6 +184,8 @@ class LoginFailures:
         client may try again, or None while it is not slowed.
         """
         self._count(1, {"reason": failure.fault, "transport": transport})
+        if self._on_failure is not None:
+            self._on_failure(failure.fault)
         failures = self._failures_of(_network_of(peer))
         failures.count += 1
         _log_failure(peer, transport, failure, failures.count)

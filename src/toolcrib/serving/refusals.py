@@ -66,11 +66,11 @@ def as_refused(error: Exception, operation: str) -> Refused:
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
-_JSON_HEADERS: Final = (
-    (b"content-type", b"application/json"),
+_SAFE_HEADERS: Final = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 )
+_JSON_HEADERS: Final = ((b"content-type", b"application/json"), *_SAFE_HEADERS)
 
 
 def as_bytes(answer: object) -> bytes:
@@ -99,6 +99,14 @@ async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders = 
             "headers": [*_JSON_HEADERS, length, *headers],
         }
     )
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_bytes(send: Send, status: int, body: bytes, content_type: str) -> None:
+    """Send one complete response of any type."""
+    own = [(b"content-type", content_type.encode()), (b"content-length", str(len(body)).encode())]
+    headers = [*own, *_SAFE_HEADERS]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 

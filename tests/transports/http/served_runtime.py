@@ -18,6 +18,7 @@ from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.runtime import Runtime, create_runtime
 from toolcrib.serving.connections import ListenerLimits
 from toolcrib.serving.tokens import Token, Tokens
+from toolcrib.telemetry.prometheus import PrometheusMetrics
 from toolcrib.transports.http.server import HttpServer
 
 OWNERS = "owner-token-0123456789"
@@ -105,13 +106,18 @@ async def served(
     origins: tuple[str, ...] = (),
     heartbeat: float = 15.0,
     listener: ListenerLimits | None = None,
+    access_log: bool = False,
+    metrics: PrometheusMetrics | None = None,
     **config: Any,
 ) -> AsyncGenerator[Served]:
     gates = Gates()
     options: dict[str, Any] = {"drain_seconds": 1.0, **config}
     asked = RuntimeConfig(host_tool_registry=registry_of(gates), **options)
+    made = create_runtime(asked)
+    if metrics is not None:
+        metrics.watch(made.bus)
     async with (
-        create_runtime(asked) as runtime,
+        made as runtime,
         HttpServer(
             runtime,
             port=0,
@@ -119,6 +125,8 @@ async def served(
             allowed_origins=origins,
             heartbeat=heartbeat,
             limits=listener,
+            access_log=access_log,
+            metrics=metrics,
         ) as server,
         httpx2.AsyncClient(
             base_url=server.url, headers={"Authorization": f"Bearer {OWNERS}"}, timeout=PATIENCE

@@ -17,7 +17,7 @@ from toolcrib.errors import Refused
 from toolcrib.runtime.operations import OPERATIONS
 from toolcrib.runtime.runtime import create_runtime
 from toolcrib.serving.auth import read_headers
-from toolcrib.transports.http.app import create_app
+from toolcrib.transports.http.app import PUBLIC_PAGES, create_app
 from toolcrib.transports.http.routes import ROUTES
 from toolcrib.transports.peer import PEER_METHODS
 
@@ -109,12 +109,42 @@ async def test_a_foreign_page_may_not_even_ask_whether_it_may() -> None:
 
 
 def test_the_walk_has_seen_what_is_served() -> None:
-    """The operations, their document, MCP and the socket are all behind the gate."""
+    """The operations, MCP and the socket are all behind the gate; two pages are not."""
     paths = {path for _, path in EVERY_ROUTE}
 
-    assert {each.path for each in ROUTES} < paths
-    assert {"/openapi.json", "/mcp"} < paths
+    assert {each.path for each in ROUTES} | {"/mcp"} <= paths
     assert SOCKETS == ["/v1/ws"]
+    assert set(PUBLIC_PAGES) == {"/", "/openapi.json"}
+
+
+NO_TOKEN = {"Authorization": ""}
+
+
+@pytest.mark.parametrize("path", PUBLIC_PAGES)
+async def test_a_public_page_needs_no_token_and_says_nothing_of_the_server(path: str) -> None:
+    """A browser can read where the API is described; a page of another name cannot, and the page
+    is the same for every server.
+    """
+    async with served() as crib:
+        answer = await crib.client.get(path, headers=NO_TOKEN)
+        posted = await crib.client.post(path, headers={**JSON, **NO_TOKEN})
+        rebound = await crib.client.get(path, headers={**NO_TOKEN, "Host": "rebound.example"})
+        foreign = await crib.client.get(path, headers={**NO_TOKEN, "Origin": PAGE})
+
+    assert (answer.status_code, answer.content) == (200, PUBLIC_PAGES[path].body())
+    assert posted.status_code == 401
+    assert (rebound.status_code, foreign.status_code) == (403, 403)
+
+
+async def test_the_front_page_names_the_document() -> None:
+    """What the start-up line points to can be read in a browser as it is."""
+    async with served() as crib:
+        front = await crib.client.get("/", headers=NO_TOKEN)
+        document = await crib.client.get("/openapi.json", headers=NO_TOKEN)
+
+    assert front.headers["content-type"] == "text/plain; charset=utf-8"
+    assert "/openapi.json" in front.text
+    assert document.json()["info"]["title"] == "Toolcrib"
 
 
 async def test_the_gate_lets_in_who_holds_a_token() -> None:

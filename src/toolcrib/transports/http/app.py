@@ -20,17 +20,18 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from toolcrib.errors import Refused
 from toolcrib.logs import redact_logs
 from toolcrib.serving.access import Access, AccessOptions, create_access
-from toolcrib.serving.auth import SUBPROTOCOL, headers_of, principal_of
+from toolcrib.serving.auth import SUBPROTOCOL, PublicPage, headers_of, principal_of
 from toolcrib.serving.connections import CUT
+from toolcrib.serving.health import PLAIN_TEXT, HealthMiddleware, Readiness
 from toolcrib.serving.refusals import (
     HttpRefused,
     as_bytes,
     as_refused,
     refusal_json,
-    send_json,
     send_refusal,
     status_of,
 )
+from toolcrib.serving.request_log import ServerWatch
 from toolcrib.transports.http.connections import Connections
 from toolcrib.transports.http.endpoint import OperationEndpoint
 from toolcrib.transports.http.openapi import openapi_document
@@ -166,14 +167,28 @@ def create_app(
 
 
 def create_routes(
-    runtime: Runtime, access: Access, connections: Connections, mcp: McpServer | None
+    runtime: Runtime,
+    access: Access,
+    connections: Connections,
+    mcp: McpServer | None,
+    watch: ServerWatch | None = None,
 ) -> Starlette:
-    """Every route of a runtime, behind one authentication."""
+    """Every route of a runtime, behind one authentication, and the health checks before it."""
+    watch = watch or ServerWatch(Readiness(lambda: runtime.is_ready, runtime.store))
     # They are tried in this order, and calls are most of the requests: by REST, then by MCP.
     calls, *others = _routes(runtime, connections)
+    routes = [calls, mcp_route(runtime, mcp, connections), *others, *watch.routes(runtime)]
     app = Starlette(
-        routes=[calls, mcp_route(runtime, mcp, connections), *others],
-        middleware=[Middleware(access.protect)],
+        routes=routes,
+        middleware=[
+            *watch.middleware(routes),
+            Middleware(HealthMiddleware, is_ready=watch.readiness.check),
+            Middleware(
+                access.protect,
+                public_pages=PUBLIC_PAGES,
+                on_login_failure=watch.on_login_failure,
+            ),
+        ],
         exception_handlers={404: _no_route, 405: _no_method, Exception: _internal},
     )
     app.router.redirect_slashes = False
@@ -184,7 +199,6 @@ def _routes(runtime: Runtime, connections: Connections) -> Iterable[BaseRoute]:
     for route in ROUTES:
         endpoint = OperationEndpoint(runtime, route, connections)
         yield _route(route.path, endpoint, route.verb, route.name)
-    yield _route("/openapi.json", OpenApiEndpoint(), "GET", "openapi")
     yield WebSocketRoute("/v1/ws", WebSocketEndpoint(runtime, connections), name="socket")
 
 
@@ -195,12 +209,17 @@ def _route(path: str, endpoint: Any, verb: str, name: str) -> Route:
     return route
 
 
-class OpenApiEndpoint:
-    """Serves the OpenAPI document. An ASGI application."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        await send_json(send, 200, as_bytes(openapi_document()))
+PUBLIC_PAGES: Final = {
+    "/": PublicPage(
+        PLAIN_TEXT,
+        lambda: (
+            b"Toolcrib: a tool runtime.\n"
+            b"The API is described at /openapi.json, and /mcp speaks MCP; requests need a token.\n"
+        ),
+    ),
+    "/openapi.json": PublicPage("application/json", lambda: as_bytes(openapi_document())),
+}
+"""What a browser without a token gets. None of it says anything about this server."""
 
 
 def _no_route(request: Request, error: Exception) -> Response:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from toolcrib.serving.access import AccessOptions, create_access
 from toolcrib.serving.connections import ListenerLimits
+from toolcrib.serving.health import Readiness
 from toolcrib.serving.listener import Listener, TlsFiles
+from toolcrib.serving.request_log import ServerWatch
 from toolcrib.transports.http.app import create_routes
 from toolcrib.transports.http.connections import Connections
 
 if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
+    from toolcrib.telemetry.prometheus import PrometheusMetrics
     from toolcrib.transports.mcp.server import McpServer
 
 
@@ -22,7 +25,8 @@ DEFAULT_PORT: Final = 8420
 
 class HttpServer(Listener):
     """Serves a started runtime from `async with` on, and drains when the block ends. The caller
-    closes the runtime. The access options say who may use it; without them, the owner.
+    closes the runtime. The access options say who may use it; without them, the owner. With
+    `access_log` every request is logged; with `metrics` they are counted, and `/metrics` is there.
     """
 
     def __init__(
@@ -35,11 +39,17 @@ class HttpServer(Listener):
         limits: ListenerLimits | None = None,
         mcp: McpServer | None = None,
         tls: TlsFiles | None = None,
+        access_log: bool = False,
+        metrics: PrometheusMetrics | None = None,
         **access_options: Unpack[AccessOptions],
     ) -> None:
         access = create_access(host, access_options)
+        self.access = access
+        self.readiness = Readiness(self._is_ready, runtime.store)
+        self._runtime = runtime
+        watch = ServerWatch(self.readiness, access_log, metrics)
         connections = Connections(heartbeat=heartbeat, keeps_tasks=True, limits=limits)
-        app = create_routes(runtime, access, connections, mcp)
+        app = create_routes(runtime, access, connections, mcp, watch)
         drain = runtime.config.drain_seconds
         super().__init__(
             app,
@@ -53,6 +63,9 @@ class HttpServer(Listener):
             tls=tls,
         )
 
+    def _is_ready(self) -> bool:
+        return self._runtime.is_ready and not self.is_stopping
+
 
 async def serve_http(
     runtime: Runtime,
@@ -63,10 +76,20 @@ async def serve_http(
     limits: ListenerLimits | None = None,
     mcp: McpServer | None = None,
     tls: TlsFiles | None = None,
+    access_log: bool = False,
+    metrics: PrometheusMetrics | None = None,
     **access_options: Unpack[AccessOptions],
 ) -> None:
     """Serve a started runtime until SIGINT or SIGTERM, then drain. `on_ready` gets the URL."""
     server = HttpServer(
-        runtime, host=host, port=port, limits=limits, mcp=mcp, tls=tls, **access_options
+        runtime,
+        host=host,
+        port=port,
+        limits=limits,
+        mcp=mcp,
+        tls=tls,
+        access_log=access_log,
+        metrics=metrics,
+        **access_options,
     )
     await server.until_stopped(on_ready)
