@@ -95,7 +95,7 @@ def test_newcomers_b_it_speaks_of_what_users_need(monkeypatch: pytest.MonkeyPatc
     done = invoke("doctor", "--port", free_port())
 
     assert "chromium" not in done.stdout
-    assert "test" not in done.stdout
+    assert " tests" not in done.stdout
     assert "only MCP servers that are started with npx need it" in done.stdout
 
 
