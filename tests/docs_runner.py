@@ -22,6 +22,16 @@ class Block:
     line: int
     code: str
 
+    @property
+    def is_program(self) -> bool:
+        """Whether it stands alone: pasted into a file, it runs."""
+        return "asyncio.run(" in self.code
+
+    @property
+    def needs_a_loop(self) -> bool:
+        """Whether it awaits outside of a function, as a notebook allows and a file does not."""
+        return _compile(self).co_flags & inspect.CO_COROUTINE != 0
+
 
 def read_blocks(file: Path) -> tuple[Block, ...]:
     """The blocks of `file` that run. A block that does not run must say why."""
@@ -54,6 +64,10 @@ def run_blocks(blocks: tuple[Block, ...]) -> dict[str, Any]:
 async def _run(blocks: tuple[Block, ...]) -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks:
+        if block.is_program:
+            # It runs an event loop of its own, and nothing of it is needed by another block.
+            await asyncio.to_thread(exec, _compile(block), {"__name__": "__main__"})
+            continue
         result = eval(_compile(block), namespace)
         if inspect.isawaitable(result):
             await cast(Awaitable[None], result)

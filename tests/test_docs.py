@@ -1,14 +1,19 @@
 """Every Python block in README.md and docs/ runs, as a reader would run it."""
 
+import os
+import subprocess
+import sys
 import traceback
 from pathlib import Path
 
 import pytest
 
-from tests.docs_runner import blocks_under, read_blocks, run_blocks
+from tests.docs_runner import Block, blocks_under, read_all_blocks, read_blocks, run_blocks
+from tests.helpers.patience import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+HOW_TO_RUN = "(index.md#how-to-run-the-code-of-these-pages)"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -19,6 +24,35 @@ def test_every_block_of_a_page_runs(
     monkeypatch.chdir(tmp_path)
 
     run_blocks(read_blocks(page))
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize(
+    "block", read_all_blocks(ROOT / "README.md"), ids=lambda block: f"line {block.line}"
+)
+def test_every_block_of_the_readme_is_a_program(block: Block, tmp_path: Path) -> None:
+    """N17: pasted into a file, it runs with plain Python, in any order."""
+    file = tmp_path / "pasted.py"
+    file.write_text(block.code, "utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [sys.executable, file.name],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_that_awaits_outside_of_functions_says_how_to_run_it(page: Path) -> None:
+    """N17: a reader who pastes it into a file is told beforehand that a file needs more."""
+    if any(block.needs_a_loop for block in read_all_blocks(page)):
+        assert HOW_TO_RUN in page.read_text("utf-8"), f"add to the top of the page: {HOW_TO_RUN}"
 
 
 def write(tmp_path: Path, text: str) -> Path:

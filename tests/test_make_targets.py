@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from toolcrib.cli.output import DEMO_EXTRAS
 
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
@@ -61,3 +65,53 @@ def test_the_hooks_before_a_commit_fetch_nothing() -> None:
 
     assert [repository["repo"] for repository in config["repos"]] == ["local"]
     assert {hook["language"] for hook in config["repos"][0]["hooks"]} == {"system"}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """The files that the rules for environments look at, and a full environment's stamp."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "scripts/venv.sh"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / ".venv").mkdir()
+    return tmp_path
+
+
+def planned(target: str, folder: Path) -> str:
+    """What make would run."""
+    done = subprocess.run(
+        ["make", "--dry-run", target], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_the_demo_installs_only_what_it_needs(checkout: Path) -> None:
+    """A newcomer does not wait for linters, SDKs of other providers and a local model."""
+    assert "'.[demo]'" in planned("demo", checkout)
+    assert "dev" not in planned("demo", checkout)
+
+
+def test_the_rest_is_installed_after_the_demo(checkout: Path) -> None:
+    """The demo's stage of the environment does not pass for all of it."""
+    (checkout / ".venv" / ".installed-demo").touch()
+
+    assert "venv.sh" not in planned("demo", checkout)
+    assert "venv.sh" in planned("lint", checkout)
+
+
+def test_the_demo_runs_in_the_full_environment(checkout: Path) -> None:
+    """It holds all that the demo needs, so that nothing is installed again."""
+    full = planned("lint", checkout)
+
+    assert "touch .venv/.installed .venv/.installed-demo" in full
+
+
+def test_the_demo_extra_is_what_the_command_asks_for() -> None:
+    """`toolcrib demo` names exactly what its extra installs."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    [parts] = [line for line in extras["demo"] if line.startswith("toolcrib[")]
+
+    assert parts == f"toolcrib[{','.join(DEMO_EXTRAS)}]"
+    assert {line.partition(">")[0] for line in extras["demo"]} == {"matplotlib", parts}

@@ -275,7 +275,7 @@ def test_after_a_minimal_install_it_says_in_one_line_what_to_install(tmp_path: P
     assert refused.returncode == 1
     [line] = refused.stderr.splitlines()
     assert "the demo needs more packages; install them with: pip install" in line
-    assert "[openai,mcp,code]" in line
+    assert "[demo]" in line
     assert not (tmp_path / "demo").exists()
 
 

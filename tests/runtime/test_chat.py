@@ -32,7 +32,7 @@ from toolcrib import (
 )
 from toolcrib.embedded import EmbeddedProvider
 from toolcrib.embedded.backends import ScriptedBackend, read_scenario
-from toolcrib.errors import Refused
+from toolcrib.errors import Refused, UsageError
 from toolcrib.host_tools import HostToolRegistry
 from toolcrib.ledger.prompt_events import PromptAnswered
 from toolcrib.runtime import ChatEvent, ChatTurn, Exchange
@@ -77,8 +77,29 @@ async def test_a_turn_yields_typed_events_and_last_its_result() -> None:
     assert sum(isinstance(event, TextDelta) for event in events) > 1
     assert wanted == [ToolProgress, ToolInvoked, PromptAnswered]
     assert isinstance(events[-1], PromptResult)
-    assert turn.result is events[-1] is not None
+    assert turn.result is events[-1]
     assert (events[-1].status, events[-1].text) == ("completed", text)
+
+
+async def test_a_turn_has_no_result_before_its_end() -> None:
+    """A program that reads it too early is told, and gets no half of it."""
+    async with serving(adapter=model([says("Hi.")])) as runtime:
+        turn = (await runtime.chat()).send("Hello")
+        with pytest.raises(UsageError, match="not over"):
+            _ = turn.result
+        await turn
+
+    assert turn.result.text == "Hi."
+
+
+async def test_a_runtime_may_be_given_its_tools() -> None:
+    """`tools` is the short form of a registry, and not beside one."""
+    with pytest.raises(UsageError, match="not both"):
+        RuntimeConfig(tools=[host_tool("add")], host_tool_registry=HostToolRegistry())
+    async with create_runtime(RuntimeConfig(tools=[host_tool("add")])) as runtime:
+        tools = await (await runtime.chat()).tools()
+
+    assert [tool.name for tool in tools.tools] == ["add"]
 
 
 async def test_a_turn_can_be_awaited() -> None:

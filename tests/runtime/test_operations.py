@@ -41,6 +41,8 @@ NEEDS: dict[str, tuple[Role, ...]] = {
     "grants.preview": ("caller", "approver", "auditor"),
     "grants.revoke": ("approver",),
     "artifacts.get": ("caller", "auditor"),
+    "calls.list": ("caller", "auditor"),
+    "calls.sums": ("caller", "auditor"),
     "events.list": ("caller", "auditor"),
 }
 

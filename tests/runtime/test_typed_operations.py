@@ -10,11 +10,12 @@ import pytest
 
 from tests.runtime.host_runtime import CALLER, Json, host_tool, serving
 from toolcrib import ToolContext, ToolResult
+from toolcrib.approval import decision
 from toolcrib.errors import Refused
 from toolcrib.host_tools import HostToolDefinition
 from toolcrib.ledger.events import SessionOpened, ToolInvoked
 from toolcrib.ledger.prompt_events import TextDelta
-from toolcrib.runtime import approval_messages, messages, typed_operations
+from toolcrib.runtime import approval_messages, audit_messages, messages, typed_operations
 from toolcrib.runtime.approval_messages import GrantTerms
 from toolcrib.runtime.event_reader import Envelope
 from toolcrib.runtime.messages import Nothing
@@ -75,7 +76,8 @@ async def test_parameters_and_results_are_those_of_the_operation(method: str) ->
     for field in fields(operation.params):
         has_default = field.default is not MISSING or field.default_factory is not MISSING
         assert (parameters[field.name].default is not inspect.Parameter.empty) == has_default
-    names = {**vars(messages), **vars(approval_messages), **vars(typed_operations)}
+    modules = (messages, approval_messages, audit_messages, decision, typed_operations)
+    names = {name: value for module in modules for name, value in vars(module).items()}
     promised = get_type_hints(METHODS[method], names)["return"]
     assert promised == (type(None) if operation.result is Nothing else operation.result)
 

@@ -11,6 +11,7 @@ from typing import Any
 from toolcrib.approval.decision import Actor, Ballot, Decided
 from toolcrib.approval.grant import Grant
 from toolcrib.ledger.record import Head, Record
+from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
 from toolcrib.store.ledger_writer import DurableLedger
 from toolcrib.store.store import (
     ApprovalState,
@@ -109,6 +110,14 @@ class ForwardingStore:
 
     def artifact(self, session_id: str, artifact_id: str) -> str | None:
         return self._storage.artifact(session_id, artifact_id)
+
+    def calls(
+        self, query: CallQuery, *, cursor: str | None = None, limit: int = FEW
+    ) -> StorePage[CallRow]:
+        return self._storage.calls(query, cursor=cursor, limit=limit)
+
+    def call_sums(self, query: CallQuery, key: SumKey) -> list[UsageSum]:
+        return self._storage.call_sums(query, key)
 
     def approvals(
         self,

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from toolcrib.errors import StoreError
 from toolcrib.ledger.events import SessionOpened
 from toolcrib.ledger.record import GENESIS, seal, verify
 from toolcrib.store import SqliteStore, sqlite_schema
+from toolcrib.store.call_query import CallQuery
 from toolcrib.store.codec import encode
+from toolcrib.store.verification import verify_session
 
 VERSION_1 = """
 CREATE TABLE sessions (
@@ -100,6 +103,66 @@ def make_version_1(path: Path) -> None:
         connection.execute("PRAGMA user_version=1")
 
 
+VERSION_2 = Path(__file__).parent / "version_2.sql"
+"""A file that version 2 wrote, with calls of every end, an approval that waits, a prompt, and a
+session whose payloads were deleted.
+"""
+
+
+def make_version_2(path: Path) -> None:
+    """The file of version 2, as that version left it."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.executescript(VERSION_2.read_text("utf-8"))
+
+
+def test_a_file_of_version_2_gets_its_index_of_calls(sqlite_path: Path) -> None:
+    """Every call of its ledgers is listed with who asked, how it ended and who decided."""
+    make_version_2(sqlite_path)
+    assert version_of(sqlite_path) == 2
+
+    with SqliteStore(sqlite_path) as store:
+        rows = store.calls(CallQuery(kind=None, oldest_first=True)).items
+        verified = [verify_session(store, name) for name in ("alice:shop", "bob:gone")]
+
+    assert [(row.tool or row.model, row.status, row.decision, row.principal) for row in rows] == [
+        ("double", "completed", None, "alice"),
+        ("double", "failed", None, "alice"),
+        ("pay", "completed", "allowed", "alice"),
+        ("pay", "denied", "denied", "alice"),
+        ("pay", "completed", "answered", "alice"),
+        ("pay", "completed", "edited", "alice"),
+        ("pay", "waiting", None, "alice"),
+        ("gpt-5.1", "completed", None, "alice"),
+        ("double", "completed", None, "bob"),
+    ]
+    assert {row.owner for row in rows} == {"alice", "bob"}
+    assert [each.records for each in verified] == [22, 6]
+    assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION == 3
+
+
+def test_a_waiting_call_of_version_2_goes_on(sqlite_path: Path) -> None:
+    """Open calls, approvals and artifacts of the file are there after the upgrade."""
+    make_version_2(sqlite_path)
+
+    with SqliteStore(sqlite_path) as store:
+        (call,) = store.open_calls("alice:shop")
+        (filed,) = store.approvals(state="pending").items
+        assert (call.state, filed.request.call_id) == ("waiting", call.call_id)
+
+
+def test_a_newer_file_is_refused(sqlite_path: Path) -> None:
+    """A program that is older than the file says so and changes nothing."""
+    make_version_2(sqlite_path)
+    with closing(sqlite3.connect(sqlite_path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA user_version={sqlite_schema.SCHEMA_VERSION + 1}")
+    before = sqlite_path.read_bytes()
+
+    with pytest.raises(StoreError, match="upgrade Toolcrib to open it"):
+        SqliteStore(sqlite_path)
+
+    assert sqlite_path.read_bytes() == before
+
+
 def layout(path: Path) -> set[tuple[str, str, str]]:
     """Every column and index of a file; the order of columns does not count."""
     with closing(sqlite3.connect(path)) as connection:
@@ -156,9 +219,12 @@ def test_an_open_call_of_version_1_keeps_its_asker(sqlite_path: Path) -> None:
         assert store.session("old").owner is None
 
 
-def test_a_migrated_file_is_laid_out_like_a_new_one(sqlite_path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", [make_version_1, make_version_2])
+def test_a_migrated_file_is_laid_out_like_a_new_one(
+    make: Callable[[Path], None], sqlite_path: Path, tmp_path: Path
+) -> None:
     """No column and no index is missing from either."""
-    make_version_1(sqlite_path)
+    make(sqlite_path)
     SqliteStore(sqlite_path).close()
     SqliteStore(tmp_path / "new.sqlite3").close()
 

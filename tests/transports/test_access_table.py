@@ -148,6 +148,8 @@ def params_of(operation: str, its: Objects) -> Json:
         "tools.cancel": {**session, "call_id": its.call_id},
         "prompt.send": {**session, "text": "hello"},
         "artifacts.get": {**session, "artifact_id": its.artifact_id},
+        "calls.list": {},
+        "calls.sums": {"by": "principal"},
         "approvals.list": {},
         "approvals.get": approval,
         "approvals.decide": {**approval, "decision": "approve"},
@@ -163,6 +165,10 @@ def is_listed(operation: str, result: Any, its: Objects) -> bool:
     match operation:
         case "session.list":
             return its.session_id in {each["session_id"] for each in result["sessions"]}
+        case "calls.list":
+            return its.session_id in {each["session_id"] for each in result["calls"]}
+        case "calls.sums":
+            return its.owner in {each["key"] for each in result["sums"]}
         case "approvals.list":
             return its.approval_id in {each["approval_id"] for each in result["approvals"]}
         case "grants.list":

@@ -12,8 +12,6 @@ from toolcrib.cli.output import Exit, fail, require_extras
 if TYPE_CHECKING:
     from toolcrib.demo.play import End
 
-EXTRAS: Final = ("openai", "server", "mcp", "search", "code", "sandbox")
-"""What the demo needs beyond the command line."""
 _EXITS: Final[dict[End, Exit]] = {
     "equal": Exit.OK,
     "different": Exit.FAILED,
@@ -55,7 +53,7 @@ def demo(
     Example: toolcrib demo --backend llama --open
     """
     # Before anything of the demo is imported, which needs them.
-    require_extras(EXTRAS, "the demo")
+    require_extras(("demo",), "the demo")
 
     import asyncio
     import tempfile

@@ -116,9 +116,15 @@ EXTRAS: Final = {
 }
 """The modules of each extra."""
 
+DEMO_EXTRAS: Final = ("cli", "mcp", "openai", "sandbox", "search", "server")
+"""The extras that the extra `demo` consists of, besides matplotlib."""
+
 
 def missing_packages(extra: str) -> list[str]:
     """The modules of an extra that are not installed. Nothing is imported to find out."""
+    if extra == "demo":
+        modules = [module for part in DEMO_EXTRAS for module in EXTRAS[part]]
+        return [module for module in (*modules, "matplotlib") if not _is_installed(module)]
     return [module for module in EXTRAS[extra] if not _is_installed(module)]
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         Truncation,
         TruncationReason,
     )
-    from toolcrib.embedded.endpoint import chat_endpoint
+    from toolcrib.embedded.model_adapters import chat_endpoint, scripted_model
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.server import ProviderServer, serve_provider
     from toolcrib.errors import BackendFailed
@@ -55,6 +55,7 @@ __all__ = [
     "Truncation",
     "TruncationReason",
     "chat_endpoint",
+    "scripted_model",
     "serve_provider",
 ]
 
@@ -83,7 +84,7 @@ if not TYPE_CHECKING:
                 "TruncationReason",
             ),
             "toolcrib.embedded.adapter": ("EmbeddedAdapter",),
-            "toolcrib.embedded.endpoint": ("chat_endpoint",),
+            "toolcrib.embedded.model_adapters": ("chat_endpoint", "scripted_model"),
             "toolcrib.embedded.provider": ("EmbeddedProvider",),
             "toolcrib.embedded.server": (
                 "ProviderServer",

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from toolcrib.errors import UsageError
 from toolcrib.ledger.events import ApprovalRequested, Event, ToolInvoked
 from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted
 from toolcrib.runtime.approval_messages import ApprovalFacts
@@ -50,8 +51,14 @@ class ChatTurn:
 
     def __init__(self, steps: AsyncGenerator[ChatEvent]) -> None:
         self._steps = steps
-        self.result: PromptResult | None = None
-        """The result, once the turn is over."""
+        self._result: PromptResult | None = None
+
+    @property
+    def result(self) -> PromptResult:
+        """The result. Raises `UsageError` while the turn is not over."""
+        if self._result is None:
+            raise UsageError("the turn is not over; iterate it to its end, or await it")
+        return self._result
 
     def __aiter__(self) -> AsyncIterator[ChatEvent]:
         return self
@@ -59,7 +66,7 @@ class ChatTurn:
     async def __anext__(self) -> ChatEvent:
         step = await anext(self._steps)
         if isinstance(step, PromptResult):
-            self.result = step
+            self._result = step
         return step
 
     def __await__(self) -> Generator[Any, Any, PromptResult]:
@@ -72,8 +79,6 @@ class ChatTurn:
     async def _finish(self) -> PromptResult:
         async for _ in self:
             pass
-        if self.result is None:
-            raise RuntimeError("the turn was iterated to its end before; read its result")
         return self.result
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.policy import Policy
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.outcome import Limits
+    from toolcrib.host_tools.definition import AnyTool
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.session.session import Session
@@ -39,6 +40,8 @@ class RuntimeConfig:
 
     host_tool_registry: HostToolRegistry | None = None
     """None is `toolcrib.host_tools.host_tool_registry`, the default one."""
+    tools: Sequence[AnyTool] = ()
+    """Tools that every session gets, in the place of a `host_tool_registry`."""
     toolsets: Sequence[Toolset] = ()
     """Toolsets whose tools every session gets, with the hooks and the way of running of each."""
     hosted_tools: Sequence[Tool[Any, Any]] = ()
@@ -88,6 +91,8 @@ class RuntimeConfig:
     """Called with every session that is opened, to subscribe or to add reducers."""
 
     def __post_init__(self) -> None:
+        if self.tools and self.host_tool_registry is not None:
+            raise UsageError("give tools, or a host_tool_registry that has them, not both")
         for name in ("max_sessions", "event_backlog", "max_payload_bytes"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be 1 or more")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.errors import Refused
-from toolcrib.runtime import approval_messages, messages
+from toolcrib.runtime import approval_messages, audit_messages, messages
 from toolcrib.runtime.service import Service
 
 if TYPE_CHECKING:
@@ -176,6 +176,12 @@ _ALL: Final = (
         messages.OneArtifact,
         messages.ArtifactPage,
         Service.get_artifact,
+    ),
+    _operation(
+        "calls.list", _READERS, audit_messages.ListCalls, audit_messages.Calls, Service.list_calls
+    ),
+    _operation(
+        "calls.sums", _READERS, audit_messages.SumCalls, audit_messages.Sums, Service.sum_calls
     ),
     _operation("events.list", _READERS, messages.ListEvents, messages.Events, Service.list_events),
 )

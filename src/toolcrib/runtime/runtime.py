@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.tool_table import check_rules
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
-from toolcrib.host_tools.registry import host_tool_registry
+from toolcrib.host_tools.registry import HostToolRegistry, host_tool_registry
 from toolcrib.runtime.chat import ChatOperations
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.idempotency import IdempotencyKeys
@@ -52,8 +52,7 @@ class Runtime(ChatOperations):
 
     def __init__(self, config: RuntimeConfig) -> None:
         self.config = config
-        registry = config.host_tool_registry
-        self.registry = host_tool_registry if registry is None else registry
+        self.registry = _registry(config)
         self.store = config.store or MemoryStore()
         self.quotas = Quotas(config.principal_limits, time.monotonic)
         """What each principal has taken of the runtime."""
@@ -252,6 +251,16 @@ class PrincipalOperations(ChatOperations):
             return ReaderSource(service.follow(session_id, seq, self._who))
 
         return SessionEvents(follow, after)
+
+
+def _registry(config: RuntimeConfig) -> HostToolRegistry:
+    """The registry that is served: the one given, one of the tools given, or the default one."""
+    if not config.tools:
+        registry = config.host_tool_registry
+        return host_tool_registry if registry is None else registry
+    own = HostToolRegistry()
+    own.add_all((tool, None) for tool in config.tools)
+    return own
 
 
 async def _sweep(sessions: LiveSessions, seconds: float) -> None:

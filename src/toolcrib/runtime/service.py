@@ -11,7 +11,12 @@ from pydantic_core import to_json
 from toolcrib._version import __version__
 from toolcrib.errors import Refused
 from toolcrib.ledger.event_kinds import ALL_EVENTS, PASSING
-from toolcrib.runtime import approval_operations, call_operations, grant_operations
+from toolcrib.runtime import (
+    approval_operations,
+    audit_operations,
+    call_operations,
+    grant_operations,
+)
 from toolcrib.runtime.approval_messages import (
     ApprovalFacts,
     Decide,
@@ -25,6 +30,7 @@ from toolcrib.runtime.approval_messages import (
     PreviewGrant,
     Revoked,
 )
+from toolcrib.runtime.audit_messages import Calls, ListCalls, SumCalls, Sums
 from toolcrib.runtime.event_reader import GAP, EventReader, envelope_of
 from toolcrib.runtime.idempotency import about_key, with_keyed_call_id, with_keyed_session_id
 from toolcrib.runtime.messages import (
@@ -335,6 +341,14 @@ class Service:
             self._store, self._sessions, grant, by=who.name
         )
         return Revoked(was_standing=was_standing)
+
+    async def list_calls(self, params: ListCalls, who: Principal) -> Calls:
+        """Calls over all sessions of the principal; auditors and admins see those of everybody."""
+        return await audit_operations.list_calls(self._store, params, who)
+
+    async def sum_calls(self, params: SumCalls, who: Principal) -> Sums:
+        """What those calls took together: times, tokens, cost."""
+        return await audit_operations.sum_calls(self._store, params, who)
 
     async def list_events(self, params: ListEvents, who: Principal) -> Events:
         """The recorded events after a sequence number: fewer than `limit` when they are large."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cache
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 OPEN_PROMPT: Final = "prompt"
 """The host setting that holds the text of a prompt which has not ended."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,21 @@ def tool_changes(session: Session, tools: Mapping[str, PreparedTool]) -> Session
     return SessionToolsChanged(
         session_id=session.session_id, at=session.clock(), gone=gone, changed=changed
     )
+
+
+async def report_tool_changes(live: LiveSession) -> None:
+    """Say which tools of a session that is opened again are gone or are not what they were."""
+    session, tools = live.session, live.executor.tools
+    changes = tool_changes(session, tools)
+    if changes is not None:
+        names = [ref.name for ref in changes.gone] + [each.new.name for each in changes.changed]
+        logger.warning(
+            "session %s was opened again; its tools gone or changed: %s",
+            session.session_id,
+            ", ".join(names),
+        )
+        await session.record(changes)
+    note_tools(session, tools)
 
 
 def reopen_params(setup: SessionSetup, params: ResumeSession) -> CreateSession:

@@ -34,10 +34,10 @@ from toolcrib.runtime.session_setup import (
     note_tools,
     open_session,
     reopen_params,
+    report_tool_changes,
     session_facts,
     setup_json,
     setup_of,
-    tool_changes,
     tool_filter,
 )
 from toolcrib.session.session import Session, union
@@ -417,7 +417,7 @@ class LiveSessions:
         session = await self._session(params, who)
         try:
             live = self._live_session(session, params, who, is_new=is_new)
-            await _report_tool_changes(live)
+            await report_tool_changes(live)
             await ask_store(session.store, session.save_settings)
         except BaseException:
             await self._undo_open(session, is_new=is_new)
@@ -488,18 +488,3 @@ class LiveSessions:
         live = self._live.get(session_id)
         if live is not None:
             self._servers.refresh(live)
-
-
-async def _report_tool_changes(live: LiveSession) -> None:
-    """Say which tools of a session that is opened again are gone or are not what they were."""
-    session, tools = live.session, live.executor.tools
-    changes = tool_changes(session, tools)
-    if changes is not None:
-        names = [ref.name for ref in changes.gone] + [each.new.name for each in changes.changed]
-        logger.warning(
-            "session %s was opened again; its tools gone or changed: %s",
-            session.session_id,
-            ", ".join(names),
-        )
-        await session.record(changes)
-    note_tools(session, tools)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from toolcrib.errors import Refused
 
 if TYPE_CHECKING:
+    from toolcrib.approval.decision import ActorKind
+    from toolcrib.failures import FailureKind
     from toolcrib.runtime.approval_messages import (
         ApprovalFacts,
         GrantFacts,
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
         Preview,
         Revoked,
     )
+    from toolcrib.runtime.audit_messages import Calls, Kind, Sums, Time
     from toolcrib.runtime.config import WhenBusy
     from toolcrib.runtime.messages import (
         ArtifactPage,
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
         Tools,
     )
     from toolcrib.runtime.session_events import SessionEvents
+    from toolcrib.store.call_query import RowDecision, SumKey
 
 
 class TypedOperations(ABC):
@@ -308,6 +312,79 @@ class TypedOperations(ABC):
             session_id=session_id, artifact_id=artifact_id, offset=offset, limit=limit
         )
         return await self.run_operation("artifacts.get", params)
+
+    async def list_calls(
+        self,
+        *,
+        since: Time | None = None,
+        until: Time | None = None,
+        kind: Kind = "tool",
+        principal: str | None = None,
+        owner: str | None = None,
+        tool: str | None = None,
+        source: str | None = None,
+        model: str | None = None,
+        status: str | None = None,
+        failure: FailureKind | None = None,
+        decision: RowDecision | None = None,
+        decided_by: ActorKind | None = None,
+        approver: str | None = None,
+        session_id: str | None = None,
+        min_cost: float | None = None,
+        oldest_first: bool = False,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Calls:
+        """A page of the calls of all sessions, newest first. `since` and `until` are seconds since
+        the epoch, times in ISO 8601, or how long ago (`7d`); `tool` may be a pattern, `status`
+        several with commas between them.
+        """
+        params = _without_none(
+            since=since,
+            until=until,
+            kind=kind,
+            principal=principal,
+            owner=owner,
+            tool=tool,
+            source=source,
+            model=model,
+            status=status,
+            failure=failure,
+            decision=decision,
+            decided_by=decided_by,
+            approver=approver,
+            session_id=session_id,
+            min_cost=min_cost,
+            oldest_first=oldest_first,
+            cursor=cursor,
+            limit=limit,
+        )
+        return await self.run_operation("calls.list", params)
+
+    async def sum_calls(
+        self,
+        *,
+        by: SumKey = "day",
+        since: Time | None = None,
+        until: Time | None = None,
+        principal: str | None = None,
+        owner: str | None = None,
+        tool: str | None = None,
+        source: str | None = None,
+        model: str | None = None,
+    ) -> Sums:
+        """What calls took together, by day, tool, principal or model: times, tokens, cost."""
+        params = _without_none(
+            by=by,
+            since=since,
+            until=until,
+            principal=principal,
+            owner=owner,
+            tool=tool,
+            source=source,
+            model=model,
+        )
+        return await self.run_operation("calls.sums", params)
 
     async def list_events(self, session_id: str, *, after: int = 0, limit: int = 1_000) -> Events:
         """A page of the recorded events of a session, as JSON; `events` has them typed."""

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
-from toolcrib.approval.authority import completes
-from toolcrib.approval.decision import Actor, ApprovalRequest, Ballot, Decided, expired
 from toolcrib.clock import SYSTEM_CLOCK, Clock
-from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound, StoreError
+from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound
 from toolcrib.ledger.record import Head, Record
-from toolcrib.store.codec import take_out_edit
+from toolcrib.store.call_index import CallFold, shown_row
+from toolcrib.store.call_query import (
+    CallQuery,
+    CallRow,
+    Place,
+    SumKey,
+    UsageSum,
+    page_of,
+    sum_calls,
+)
 from toolcrib.store.ledger_writer import MemoryLedger, MemoryRecords
+from toolcrib.store.memory_inbox import MemoryInbox, Numbered
+from toolcrib.store.prices import Prices, published_prices
 from toolcrib.store.store import (
     PAGE_SIZE,
     ApprovalFiled,
-    ApprovalState,
     ApprovalUsed,
     Artifact,
     ArtifactKept,
@@ -28,8 +34,6 @@ from toolcrib.store.store import (
     Commit,
     CommitSource,
     Effect,
-    FiledApproval,
-    KeyClaim,
     Lease,
     OpenCall,
     SessionInfo,
@@ -40,207 +44,9 @@ from toolcrib.store.store import (
 )
 
 if TYPE_CHECKING:
-    from toolcrib.approval.grant import Grant
+    pass
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class _Numbered(Generic[T]):
-    """Items by id, numbered in the order in which they were added; the number is the cursor."""
-
-    by_id: dict[str, tuple[int, T]] = field(default_factory=dict[str, tuple[int, T]])
-    last: int = 0
-
-    def get(self, item_id: str) -> T | None:
-        numbered = self.by_id.get(item_id)
-        return None if numbered is None else numbered[1]
-
-    def put(self, item_id: str, item: T) -> None:
-        """Add an item, or replace one in its place."""
-        numbered = self.by_id.get(item_id)
-        if numbered is None:
-            self.last += 1
-        self.by_id[item_id] = (self.last if numbered is None else numbered[0], item)
-
-    def remove(self, is_unwanted: Callable[[T], bool]) -> None:
-        self.by_id = {
-            item_id: numbered
-            for item_id, numbered in self.by_id.items()
-            if not is_unwanted(numbered[1])
-        }
-
-    def page(
-        self, cursor: str | None, limit: int, is_wanted: Callable[[T], bool] = lambda _: True
-    ) -> StorePage[T]:
-        after = int(cursor or 0)
-        wanted = [
-            (number, item)
-            for number, item in self.by_id.values()
-            if number > after and is_wanted(item)
-        ]
-        page = wanted[:limit]
-        end = str(page[-1][0]) if len(wanted) > limit else None
-        return StorePage(tuple(item for _, item in page), end)
-
-
-class MemoryInbox(ABC):
-    """The approvals, grants and keys of the memory store; it owns the lock of the whole store."""
-
-    def __init__(self) -> None:
-        self._lock = RLock()
-        self._approvals = _Numbered[FiledApproval]()
-        self._grants: _Numbered[Grant] = _Numbered()
-        self._keys: dict[tuple[str, str, str], KeyClaim] = {}
-
-    def approvals(
-        self,
-        *,
-        session_id: str | None = None,
-        owner: str | None = None,
-        state: ApprovalState | None = None,
-        cursor: str | None = None,
-        limit: int = PAGE_SIZE,
-    ) -> StorePage[FiledApproval]:
-        """The inbox, oldest first."""
-
-        def is_wanted(filed: FiledApproval) -> bool:
-            of_session = session_id in (None, filed.request.session_id)
-            of_owner = owner is None or owner == self._owner_of(filed.request.session_id)
-            return of_session and of_owner and state in (None, filed.state)
-
-        with self._lock:
-            return self._approvals.page(cursor, limit, is_wanted)
-
-    def approval(self, approval_id: str) -> FiledApproval | None:
-        """One request of the inbox."""
-        with self._lock:
-            return self._approvals.get(approval_id)
-
-    def decide(self, decided: Decided) -> bool:
-        """Record the first decision that fits; later ones get False."""
-        with self._lock:
-            filed = self._approvals.get(decided.approval_id)
-            if not _is_open(filed, decided.digest) or not completes(filed.ballot, decided):
-                return False
-            self._approvals.put(
-                decided.approval_id, replace(filed, state="decided", decided=decided, ballot=None)
-            )
-            return True
-
-    def vote(self, approval_id: str, digest: str, ballot: Ballot, *, after: Ballot | None) -> bool:
-        """Record votes if nobody has voted since `after`."""
-        with self._lock:
-            filed = self._approvals.get(approval_id)
-            if not _is_open(filed, digest) or filed.ballot != after:
-                return False
-            self._approvals.put(approval_id, replace(filed, ballot=ballot))
-            return True
-
-    def expire(self, now: float) -> None:
-        """Record what is over at `now` as expired."""
-        with self._lock:
-            for grant_id, (_, grant) in list(self._grants.by_id.items()):
-                if grant.is_overdue(now):
-                    self._grants.put(grant_id, grant.expire(now))
-            for _, filed in list(self._approvals.by_id.values()):
-                deadline = filed.request.deadline
-                if filed.state == "pending" and deadline is not None and now >= deadline:
-                    self.decide(expired(filed.request, now))
-
-    def add_grant(self, grant: Grant) -> None:
-        """Keep a new grant."""
-        with self._lock:
-            if self._grants.get(grant.grant_id) is not None:
-                raise StoreError(f"there is already a grant {grant.grant_id!r}")
-            self._grants.put(grant.grant_id, grant)
-
-    def grants(
-        self, *, tool_id: str | None = None, cursor: str | None = None, limit: int = PAGE_SIZE
-    ) -> StorePage[Grant]:
-        """All grants, oldest first, dead ones too."""
-        with self._lock:
-            return self._grants.page(cursor, limit, lambda grant: tool_id in (None, grant.tool_id))
-
-    def grant(self, grant_id: str) -> Grant | None:
-        """One grant."""
-        with self._lock:
-            return self._grants.get(grant_id)
-
-    def use_grant(self, grant_id: str, now: float) -> bool:
-        """Take one use if the grant is live."""
-        with self._lock:
-            grant = self._grants.get(grant_id)
-            if grant is None or not grant.is_live(now):
-                return False
-            self._grants.put(grant_id, grant.spend())
-            return True
-
-    def revoke_grant(self, grant_id: str, now: float, by: Actor) -> bool:
-        """End a live grant."""
-        with self._lock:
-            grant = self._grants.get(grant_id)
-            if grant is None or not grant.is_live(now):
-                return False
-            self._grants.put(grant_id, grant.revoke(now, by))
-            return True
-
-    @abstractmethod
-    def _owner_of(self, session_id: str) -> str | None:
-        """The owner of a session; None when it has none."""
-
-    def claim_key(self, claim: KeyClaim) -> KeyClaim | None:
-        """Keep a claim, or return the one that is there."""
-        with self._lock:
-            earlier = self._keys.get(_key_of(claim))
-            if earlier is None:
-                self._keys[_key_of(claim)] = claim
-            return earlier
-
-    def settle_key(self, claim: KeyClaim) -> None:
-        """Keep the outcome of a claim."""
-        with self._lock:
-            if _key_of(claim) in self._keys:
-                self._keys[_key_of(claim)] = claim
-
-    def release_key(self, claim: KeyClaim) -> None:
-        """Forget a claim."""
-        with self._lock:
-            self._keys.pop(_key_of(claim), None)
-
-    def _check_new(self, requests: Sequence[ApprovalRequest]) -> None:
-        for request in requests:
-            if self._approvals.get(request.approval_id) is not None:
-                raise StoreError(f"approval {request.approval_id!r} is filed already")
-
-    def _file(self, request: ApprovalRequest) -> None:
-        self._approvals.put(request.approval_id, FiledApproval(request, "pending", None))
-
-    def _use(self, approval_id: str, session_id: str) -> None:
-        filed = self._approvals.get(approval_id)
-        if filed is not None and filed.request.session_id == session_id:
-            decided = take_out_edit(filed.decided)[0] if filed.decided else None
-            self._approvals.put(approval_id, replace(filed, state="used", decided=decided))
-
-    def _forget_used(self, session_id: str) -> None:
-        self._approvals.remove(
-            lambda filed: filed.request.session_id == session_id and filed.state == "used"
-        )
-
-    def _forget(self, session_id: str) -> None:
-        self._approvals.remove(lambda filed: filed.request.session_id == session_id)
-        self._grants.remove(lambda grant: grant.session_id == session_id)
-        self._keys = {
-            key: claim for key, claim in self._keys.items() if claim.session_id != session_id
-        }
-
-
-def _key_of(claim: KeyClaim) -> tuple[str, str, str]:
-    return claim.principal, claim.operation, claim.key
-
-
-def _is_open(filed: FiledApproval | None, digest: str) -> TypeGuard[FiledApproval]:
-    return filed is not None and filed.state == "pending" and filed.request.digest == digest
 
 
 @dataclass(slots=True)
@@ -254,6 +60,13 @@ class _Session:
     is_open: bool = True
     open_calls: dict[str, OpenCall] = field(default_factory=dict[str, OpenCall])
     artifacts: dict[str, Artifact] = field(default_factory=dict[str, Artifact])
+    fold: CallFold | None = None
+
+    def call_fold(self, prices: Prices) -> CallFold:
+        """The rows of its calls, after the newest record."""
+        fold = self.fold = self.fold or CallFold(self.owner, prices)
+        fold.take_all(self.records.read(fold.last_seq))
+        return fold
 
     def info(self) -> SessionInfo:
         return SessionInfo(
@@ -269,10 +82,11 @@ class _Session:
 class MemoryStore(MemoryInbox):
     """The twin of the durable stores: the same rules, nothing on disk."""
 
-    def __init__(self, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, *, clock: Clock = SYSTEM_CLOCK, prices: Prices | None = None) -> None:
         super().__init__()
         self._clock = clock
-        self._sessions = _Numbered[_Session]()
+        self._prices = published_prices if prices is None else lambda: prices
+        self._sessions = Numbered[_Session]()
         # A session made again after its deletion must not honour leases of the deleted one.
         self._fence_floor = 0
 
@@ -399,10 +213,33 @@ class MemoryStore(MemoryInbox):
             artifact = session.artifacts.get(artifact_id) if session else None
             return artifact.text if artifact else None
 
+    def calls(
+        self, query: CallQuery, *, cursor: str | None = None, limit: int = PAGE_SIZE
+    ) -> StorePage[CallRow]:
+        """The calls of all sessions that a query asks for; every call is looked at."""
+        return page_of(self._placed_rows(), query, cursor, limit)
+
+    def call_sums(self, query: CallQuery, key: SumKey) -> list[UsageSum]:
+        """The sums of those calls."""
+        whole = replace(query, kind=None)
+        rows = (row for _, row in self._placed_rows() if row.status != "running")
+        return sum_calls((row for row in rows if whole.matches(row)), key)
+
+    def _placed_rows(self) -> list[tuple[Place, CallRow]]:
+        with self._lock:
+            sessions = list(self._sessions.by_id.values())
+            folds = [(number, session.call_fold(self._prices())) for number, session in sessions]
+            return [
+                ((row.at, (number << 40) + row.seq), shown_row(row))
+                for number, fold in folds
+                for row in fold.rows
+            ]
+
     def delete_payloads(self, lease: Lease, up_to: int) -> None:
         """Delete payloads, artifacts and used approvals."""
         with self._lock:
             session = self._leased_session(lease)
+            session.call_fold(self._prices()).drop(up_to)
             session.records.drop_payloads(up_to)
             session.artifacts.clear()
             self._forget_used(lease.session_id)

@@ -15,8 +15,12 @@ from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.ledger.record import Head, Record
 from toolcrib.store import sqlite_rows
+from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
 from toolcrib.store.leases import Leases
 from toolcrib.store.ledger_writer import DurableLedger
+from toolcrib.store.prices import Prices, published_prices
+from toolcrib.store.sqlite_call_reader import CallReader
+from toolcrib.store.sqlite_calls import PriceSource, fill_index
 from toolcrib.store.sqlite_reader import Reader
 from toolcrib.store.sqlite_rows import write_commits
 from toolcrib.store.sqlite_schema import SqliteFile, Synchronous
@@ -44,6 +48,8 @@ class SqliteStore:
     What is committed survives the death of the process. A power cut may undo the last commits, but
     not the start of a call whose handler ran, unless the tool is idempotent or read-only: that
     start waits for the disk. With `synchronous="full"` every commit does, with "normal" none.
+    Requests to models are priced when they are written, by the published table unless `prices` is
+    another.
     """
 
     def __init__(
@@ -54,16 +60,23 @@ class SqliteStore:
         lease_seconds: float = 30.0,
         synchronous: Synchronous = "starts",
         busy_seconds: float = 10.0,
+        prices: Prices | None = None,
     ) -> None:
         self._file = SqliteFile(Path(path), synchronous, busy_seconds)
         self._file.prepare()
         self._pid = os.getpid()
         self._vault = Vault(Path(f"{os.fspath(path)}-open"), fsync=synchronous == "full")
         self._leases = Leases(clock, lease_seconds)
+        self._prices: PriceSource = published_prices if prices is None else lambda: prices
         self._writer = Writer(
-            self._file, self._vault, self._leases, renew_seconds=lease_seconds / 3
+            self._file,
+            self._vault,
+            self._leases,
+            self._prices,
+            renew_seconds=lease_seconds / 3,
         )
         self._reader = Reader(self._file, self._vault, clock)
+        self._call_reader = CallReader(self._file, self._vault)
         self._clock = clock
         self._sweep()
 
@@ -118,7 +131,9 @@ class SqliteStore:
 
     def commit(self, lease: Lease, commit: Commit) -> None:
         """Commit now, alone."""
-        self._with_vault(lambda conn, vault: write_commits(conn, [(lease, commit)], vault))
+        self._with_vault(
+            lambda conn, vault: write_commits(conn, [(lease, commit)], vault, self._prices)
+        )
 
     def sessions(
         self, *, owner: str | None = None, cursor: str | None = None, limit: int = PAGE_SIZE
@@ -156,6 +171,24 @@ class SqliteStore:
     def known_call(self, session_id: str, call_id: str) -> OpenCall | Record | None:
         """The open call of an id, or the record of its end."""
         return self._read().known_call(session_id, call_id)
+
+    def calls(
+        self, query: CallQuery, *, cursor: str | None = None, limit: int = PAGE_SIZE
+    ) -> StorePage[CallRow]:
+        """The calls of all sessions that a query asks for, by the index."""
+        self._read()
+        return self._call_reader.page(query, cursor, limit)
+
+    def call_sums(self, query: CallQuery, key: SumKey) -> list[UsageSum]:
+        """The sums of those calls."""
+        self._read()
+        return self._call_reader.sums(query, key)
+
+    def reindex(self) -> int:
+        """Make the index of calls anew from the ledgers, with the prices of now; returns how many
+        records it was made of.
+        """
+        return self._write().run(lambda conn: fill_index(conn, self._prices))
 
     def approvals(
         self,

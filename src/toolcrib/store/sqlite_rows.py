@@ -15,6 +15,7 @@ from toolcrib.approval.authority import completes
 from toolcrib.approval.decision import Ballot, Decided, expired
 from toolcrib.approval.grant import Grant
 from toolcrib.errors import SessionNotFound, StoreError
+from toolcrib.ledger.events import CallStarted
 from toolcrib.ledger.record import Record
 from toolcrib.store.codec import (
     decode_ballot,
@@ -29,6 +30,7 @@ from toolcrib.store.codec import (
     take_out_vote,
 )
 from toolcrib.store.leases import check_free, check_lease, lost
+from toolcrib.store.sqlite_calls import CallChanges, PriceSource, forget_calls
 from toolcrib.store.store import (
     ApprovalFiled,
     ApprovalUsed,
@@ -85,6 +87,7 @@ def write_commits(
     connection: sqlite3.Connection,
     commits: Sequence[tuple[Lease, Commit]],
     vault: VaultChanges,
+    prices: PriceSource,
     *,
     is_synced: bool = False,
 ) -> None:
@@ -98,7 +101,7 @@ def write_commits(
         group.add(lease, commit)
     if not group.move_heads(connection):
         _blame(connection, commits)
-    group.write_records(connection)
+    group.write_records(connection, prices)
     group.write_calls(connection, vault, is_synced=is_synced)
     group.write_approvals(connection, vault)
     _executemany(connection, _KEEP_ARTIFACT, group.artifacts)
@@ -159,7 +162,7 @@ class _Group:
         changed += _executemany(connection, _KEEP_HEAD, self.kept_heads)
         return changed == len(self.moved_heads) + len(self.kept_heads)
 
-    def write_records(self, connection: sqlite3.Connection) -> None:
+    def write_records(self, connection: sqlite3.Connection, prices: PriceSource) -> None:
         if not self.records:
             return
         # Numbered across sessions, so that a group fills a few pages and not one per session.
@@ -168,6 +171,24 @@ class _Group:
         _executemany(connection, _ADD_RECORD, [_row(i, r) for i, r in numbered])
         payloads = [(i, r.payload) for i, r in numbered if r.payload is not None]
         _executemany(connection, _ADD_PAYLOAD, payloads)
+        self._write_index(connection, numbered, prices)
+
+    def _write_index(
+        self,
+        connection: sqlite3.Connection,
+        numbered: Sequence[tuple[int, Record]],
+        prices: PriceSource,
+    ) -> None:
+        changes = CallChanges(connection, prices)
+        for row_id, record in numbered:
+            if record.kind != CallStarted.kind or self._may_have_row(record):
+                changes.take(row_id, record)
+        changes.write()
+
+    def _may_have_row(self, start: Record) -> bool:
+        """Whether a call that starts may be in the index: it was asked about, or tried before."""
+        call = self.opened.get((start.session_id, start.call_id or ""))
+        return call is None or call.approval_id is not None or call.attempt > 1
 
     def write_calls(
         self, connection: sqlite3.Connection, vault: VaultChanges, *, is_synced: bool
@@ -233,6 +254,7 @@ def delete_payloads(connection: sqlite3.Connection, lease: Lease, up_to: int) ->
     connection.execute(_DELETE_PAYLOADS, (lease.session_id, up_to))
     connection.execute("DELETE FROM artifacts WHERE session_id = ?", of_session)
     connection.execute("DELETE FROM approvals WHERE session_id = ? AND state = 'used'", of_session)
+    forget_calls(connection, lease.session_id, up_to)
 
 
 def delete_session(
@@ -248,6 +270,7 @@ def delete_session(
     check_free(session_id, holder, expires_at, now)
     vault.doom(_vault_names(connection, session_id))
     connection.execute(_DELETE_PAYLOADS, (session_id, None))
+    forget_calls(connection, session_id, None)
     for table in _OF_SESSION:
         connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
     # A session made again under this id must not honour leases of the deleted one.

@@ -114,7 +114,71 @@ CREATE INDEX keys_by_session ON keys (session_id);
 CREATE INDEX ended_calls ON records (session_id, call_id) WHERE kind = 'tool.invoked';
 """
 
-_MIGRATIONS = (_VERSION_1, _VERSION_2)
+_FILTERED = (
+    "at, id, kind, status, owner, principal, tool, source, model, failure, decision, decided_by,"
+    " approver, session, nanos"
+)
+"""What queries of calls filter by: every index has it all, so that none reads the table."""
+
+_VERSION_3 = f"""
+CREATE TABLE names (
+    id   INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    UNIQUE (kind, name)
+);
+CREATE TABLE calls (
+    id            INTEGER PRIMARY KEY,
+    session       INTEGER NOT NULL,
+    seq           INTEGER NOT NULL,
+    last_seq      INTEGER NOT NULL,
+    kind          INTEGER NOT NULL,
+    at            REAL NOT NULL,
+    status        INTEGER NOT NULL,
+    call_id       TEXT,
+    owner         INTEGER,
+    principal     INTEGER,
+    transport     INTEGER,
+    tool          INTEGER,
+    source        INTEGER,
+    model         INTEGER,
+    failure       INTEGER,
+    decision      INTEGER,
+    decided_by    INTEGER,
+    approver      INTEGER,
+    duration      REAL NOT NULL,
+    waited        REAL NOT NULL,
+    parent        TEXT,
+    turn          INTEGER NOT NULL,
+    input_tokens  INTEGER,
+    output_tokens INTEGER,
+    nanos         INTEGER,
+    prices        INTEGER
+);
+CREATE INDEX calls_by_time ON calls ({_FILTERED});
+CREATE INDEX calls_by_session ON calls (session, {_FILTERED});
+CREATE INDEX calls_by_tool ON calls (tool, {_FILTERED}) WHERE tool IS NOT NULL;
+CREATE INDEX calls_by_owner ON calls (owner, {_FILTERED}) WHERE owner IS NOT NULL;
+CREATE INDEX calls_by_principal ON calls (principal, {_FILTERED}) WHERE principal IS NOT NULL;
+CREATE INDEX calls_by_approver ON calls (approver, {_FILTERED}) WHERE approver IS NOT NULL;
+CREATE INDEX calls_by_status ON calls (status, {_FILTERED}) WHERE status <> 0;
+CREATE INDEX calls_by_cost ON calls ({_FILTERED}) WHERE nanos IS NOT NULL;
+CREATE INDEX calls_by_model ON calls (model, {_FILTERED}) WHERE model IS NOT NULL;
+CREATE INDEX calls_open ON calls (session, call_id) WHERE status IN (3, 4, 5, 6);
+CREATE INDEX calls_by_parent ON calls (session, parent) WHERE input_tokens IS NOT NULL;
+CREATE TABLE prompts (
+    session   INTEGER NOT NULL,
+    turn      INTEGER NOT NULL,
+    principal TEXT,
+    transport TEXT,
+    provider  TEXT NOT NULL,
+    model     TEXT NOT NULL,
+    parent    TEXT,
+    PRIMARY KEY (session, turn)
+) WITHOUT ROWID;
+"""
+
+_MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3)
 """What leads from each version to the next; a new file goes through all of them, so that new and
 migrated files are laid out alike. Statements end with a semicolon and hold no other.
 """
@@ -137,6 +201,8 @@ class SqliteFile:
         self._create_owner_only()
         connection = self.connect()
         try:
+            # Before anything is written: a file of another program or a newer one stays as it is.
+            _schema_version(connection, self.path)
             _enter_wal_mode(connection)
             _ensure_schema(connection, self.path)
         except sqlite3.Error as error:
@@ -226,11 +292,22 @@ def _ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
         for migration in _MIGRATIONS[_schema_version(connection, path) :]:
             for statement in filter(str.strip, migration.split(";")):
                 connection.execute(statement)
+        _fill_calls(connection)
         connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+def _fill_calls(connection: sqlite3.Connection) -> None:
+    """Make the index of calls from the records of an older file."""
+    if connection.execute("SELECT 1 FROM records LIMIT 1").fetchone() is None:
+        return
+    from toolcrib.store.prices import published_prices
+    from toolcrib.store.sqlite_calls import fill_index
+
+    fill_index(connection, published_prices)
 
 
 def _schema_version(connection: sqlite3.Connection, path: Path) -> int:

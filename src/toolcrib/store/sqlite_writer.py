@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from toolcrib.errors import StoreError, ToolcribError
 from toolcrib.store.leases import Leases
+from toolcrib.store.sqlite_calls import PriceSource
 from toolcrib.store.sqlite_rows import expire, write_commits
 from toolcrib.store.sqlite_schema import SqliteFile
 from toolcrib.store.store import CallOpened, Commit, CommitSource
@@ -39,9 +40,16 @@ class Writer:
     """Runs jobs and commits sources in a daemon thread that starts with the first of them."""
 
     def __init__(
-        self, file: SqliteFile, vault: Vault, leases: Leases, *, renew_seconds: float
+        self,
+        file: SqliteFile,
+        vault: Vault,
+        leases: Leases,
+        prices: PriceSource,
+        *,
+        renew_seconds: float,
     ) -> None:
         self._file = file
+        self._prices = prices
         self._vault = vault
         self._leases = leases
         self._renew_seconds = renew_seconds
@@ -157,7 +165,7 @@ class Writer:
         is_synced = self._must_survive(drained)
 
         def write(conn: sqlite3.Connection) -> None:
-            write_commits(conn, commits, vault, is_synced=is_synced)
+            write_commits(conn, commits, vault, self._prices, is_synced=is_synced)
 
         try:
             if is_synced:

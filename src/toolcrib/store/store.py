@@ -19,6 +19,7 @@ from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
     from toolcrib.approval.grant import Grant
+    from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
     from toolcrib.store.ledger_writer import Ledger
 
 T = TypeVar("T")
@@ -324,6 +325,18 @@ class CallStore(Protocol):
 
     def artifact(self, session_id: str, artifact_id: str) -> str | None:
         """The text of an artifact; None when there is none."""
+        ...
+
+    def calls(
+        self, query: CallQuery, *, cursor: str | None = None, limit: int = PAGE_SIZE
+    ) -> StorePage[CallRow]:
+        """The calls of all sessions that a query asks for. Raises `UsageError` for a cursor that is
+        none of this store.
+        """
+        ...
+
+    def call_sums(self, query: CallQuery, key: SumKey) -> list[UsageSum]:
+        """The sums of those calls. Calls that run are not in them."""
         ...
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.embedded.backend import BackendTool
 from toolcrib.embedded.containers.container import ContainerOptions, read_container_options
+from toolcrib.embedded.containers.interpreter_pool import LIBRARIES, installed
 from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.tools.tool import ContainerFileSource, RequestContainer, ToolAnswer
@@ -33,9 +34,14 @@ _PARAMETERS: Final = {
 }
 _ABOUT: Final = (
     "Run Python. Variables are kept between calls. Files are in the current folder, /mnt/data; "
-    "save what the user should get there. pandas and matplotlib can be imported. Print what you "
+    "save what the user should get there. {libraries}Print what you "
     "want to see. There is {network} network."
 )
+
+
+def _libraries_text() -> str:
+    names = " and ".join(sorted(installed(LIBRARIES), reverse=True))
+    return f"{names} can be imported. " if names else ""
 
 
 class CodeInterpreterKind:
@@ -97,7 +103,7 @@ class _OpenCodeInterpreter:
     def backend_tools(self) -> Sequence[BackendTool]:
         """One: `python`."""
         network = "a" if self._place.options.has_network else "no"
-        about = _ABOUT.format(network=network)
+        about = _ABOUT.format(network=network, libraries=_libraries_text())
         return [BackendTool("python", about, _PARAMETERS, makes_files=True)]
 
     async def close(self) -> None:

@@ -70,5 +70,7 @@ ROUTES: Final = (
     OperationRoute("grants.preview", "POST", "/v1/grant-previews"),
     OperationRoute("grants.get", "GET", "/v1/grants/{grant_id}"),
     OperationRoute("grants.revoke", "DELETE", "/v1/grants/{grant_id}"),
+    OperationRoute("calls.list", "GET", "/v1/calls"),
+    OperationRoute("calls.sums", "GET", "/v1/usage"),
     OperationRoute("runtime.capabilities", "GET", "/v1/capabilities"),
 )

@@ -1,8 +1,13 @@
-"""The short way to an adapter for any chat endpoint."""
+"""The short ways to adapters for a chat endpoint and for a written scenario."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from toolcrib.embedded.adapter import EmbeddedAdapter
+
+if TYPE_CHECKING:
+    import os
 
 
 def chat_endpoint(
@@ -18,3 +23,12 @@ def chat_endpoint(
 
     backend = ChatBackend(model, base_url=url, api_key=api_key, seconds=seconds)
     return EmbeddedAdapter(EmbeddedProvider(backend))
+
+
+def scripted_model(scenario: str | os.PathLike[str]) -> EmbeddedAdapter:
+    """An adapter for a model that follows a scenario file: it needs no key and no network."""
+    from toolcrib.embedded.backends.scenarios.backend import ScriptedBackend
+    from toolcrib.embedded.backends.scenarios.scenario import load_scenario
+    from toolcrib.embedded.provider import EmbeddedProvider
+
+    return EmbeddedAdapter(EmbeddedProvider(ScriptedBackend(load_scenario(scenario))))

@@ -1,0 +1,82 @@
+"""The parameters and results of operations about the record: calls of all sessions, and sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, TypeAlias
+
+from annotated_types import Ge, Le
+from pydantic import Field
+
+from toolcrib.approval.decision import ActorKind
+from toolcrib.failures import FailureKind
+from toolcrib.runtime.messages import OperationParams
+from toolcrib.store.call_query import CallRow, RowDecision, RowKind, SumKey, UsageSum
+
+MAX_CALLS: Final = 1_000
+"""How many calls one result may hold."""
+
+Time: TypeAlias = float | Annotated[str, Field(max_length=64)]
+"""Seconds since the epoch, a time in ISO 8601 (in UTC without an offset), or how long ago: `7d`."""
+Kind: TypeAlias = RowKind | Literal["any"]
+Filter: TypeAlias = Annotated[str, Field(min_length=1, max_length=512)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListCalls(OperationParams):
+    """A page of the calls that the principal may see; each parameter lets fewer pass."""
+
+    since: Time | None = None
+    until: Time | None = None
+    kind: Kind = "tool"
+    """Calls of tools, requests to models, or both."""
+    principal: Filter | None = None
+    owner: Filter | None = None
+    """Calls in the sessions of this principal."""
+    tool: Filter | None = None
+    """A name, or a pattern with `*`, `?` and `[...]`."""
+    source: Filter | None = None
+    model: Filter | None = None
+    status: Filter | None = None
+    """One status, or several with commas between them."""
+    failure: FailureKind | None = None
+    decision: RowDecision | None = None
+    decided_by: ActorKind | None = None
+    approver: Filter | None = None
+    session_id: Filter | None = None
+    min_cost: Annotated[float, Ge(0)] | None = None
+    """In US dollars."""
+    oldest_first: bool = False
+    cursor: Annotated[str, Field(max_length=255)] | None = None
+    limit: Annotated[int, Ge(1), Le(MAX_CALLS)] = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """Calls, newest first unless asked for otherwise; `cursor` asks for the next page, None is the
+    end.
+    """
+
+    calls: list[CallRow]
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumCalls(OperationParams):
+    """The sums of the calls that the principal may see, by day (UTC), tool, principal or model."""
+
+    by: SumKey = "day"
+    since: Time | None = None
+    until: Time | None = None
+    principal: Filter | None = None
+    owner: Filter | None = None
+    tool: Filter | None = None
+    source: Filter | None = None
+    model: Filter | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """The sums, in the order of their keys. What runs is not in them."""
+
+    sums: list[UsageSum]

@@ -1,0 +1,129 @@
+"""Operations on the record: which calls a principal may see, and what they took together."""
+
+from __future__ import annotations
+
+import math
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+from toolcrib.approval.duration import read_duration
+from toolcrib.errors import Refused, ToolcribError, UsageError
+from toolcrib.runtime.audit_messages import Calls, Sums
+from toolcrib.store.call_query import ROW_STATUSES, CallQuery, RowStatus
+from toolcrib.store.store import ask_store
+
+if TYPE_CHECKING:
+    from toolcrib.clock import Clock
+    from toolcrib.runtime.audit_messages import ListCalls, SumCalls
+    from toolcrib.runtime.principal import Principal
+    from toolcrib.store.store import Store
+
+
+async def list_calls(store: Store, params: ListCalls, who: Principal) -> Calls:
+    """A page of calls: of one's own sessions, or for auditors of all."""
+    owner = owner_seen(params.owner, who)
+    if owner is _NOBODY:
+        return Calls(calls=[])
+    query = CallQuery(
+        since=read_time(params.since, "since"),
+        until=read_time(params.until, "until"),
+        kind=None if params.kind == "any" else params.kind,
+        principal=params.principal,
+        owner=owner,
+        tool=params.tool,
+        source=params.source,
+        model=params.model,
+        statuses=_statuses(params.status),
+        failure=params.failure,
+        decision=params.decision,
+        decided_by=params.decided_by,
+        approver=params.approver,
+        session_id=params.session_id,
+        min_cost=params.min_cost,
+        oldest_first=params.oldest_first,
+    )
+
+    def read() -> Calls:
+        try:
+            page = store.calls(query, cursor=params.cursor, limit=params.limit)
+        except UsageError as error:
+            raise Refused("invalid", str(error)) from None
+        return Calls(calls=list(page.items), cursor=page.cursor)
+
+    return await ask_store(store, read)
+
+
+async def sum_calls(store: Store, params: SumCalls, who: Principal) -> Sums:
+    """The sums of calls: of one's own sessions, or for auditors of all."""
+    owner = owner_seen(params.owner, who)
+    if owner is _NOBODY:
+        return Sums(sums=[])
+    query = CallQuery(
+        since=read_time(params.since, "since"),
+        until=read_time(params.until, "until"),
+        principal=params.principal,
+        owner=owner,
+        tool=params.tool,
+        source=params.source,
+        model=params.model,
+    )
+    sums = await ask_store(store, store.call_sums, query, params.by)
+    return Sums(sums=sums)
+
+
+_NOBODY = "\0"
+"""The owner of no session."""
+
+
+def owner_seen(owner: str | None, who: Principal) -> str | None:
+    """Whose sessions to look in: for whoever sees only their own, those, or nobody's."""
+    if who.sees_all:
+        return owner
+    return who.name if owner in (None, who.name) else _NOBODY
+
+
+def read_time(written: float | str | None, name: str, clock: Clock = time.time) -> float | None:
+    """Seconds since the epoch, from a number, a time in ISO 8601, or how long ago. Raises
+    `Refused` (invalid).
+    """
+    if written is None:
+        return None
+    seconds = _seconds(written, clock)
+    if seconds is None or not math.isfinite(seconds):
+        raise Refused(
+            "invalid",
+            f"{name}: {str(written)[:64]!r} is no time; write how long ago (30m, 12h, 7d), a time "
+            "like 2026-11-17 or 2026-11-17T08:30+01:00, or seconds since 1970",
+        )
+    return seconds
+
+
+def _seconds(written: float | str, clock: Clock) -> float | None:
+    try:
+        return float(written)
+    except ValueError:
+        pass
+    try:
+        return clock() - read_duration(written)
+    except ToolcribError:
+        pass
+    try:
+        at = datetime.fromisoformat(str(written))
+    except ValueError:
+        return None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _statuses(written: str | None) -> tuple[RowStatus, ...]:
+    if written is None:
+        return ()
+    names = [name.strip() for name in written.split(",")]
+    for name in names:
+        if name not in ROW_STATUSES:
+            raise Refused(
+                "invalid",
+                f"status: {name[:64]!r} is none; write {', '.join(ROW_STATUSES)}, or several with "
+                "commas between them",
+            )
+    return tuple(cast("list[RowStatus]", names))

@@ -1,0 +1,352 @@
+"""The index of calls in SQLite: rows that are written in the transaction of their records.
+
+Names are kept once and rows hold their numbers, so that each index of the table can hold every
+column that a query filters by: a query that finds little reads small entries and nothing else.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar, get_args
+
+from toolcrib.approval.decision import ActorKind
+from toolcrib.failures import FAILURE_KINDS
+from toolcrib.ledger.encoding import read_payload
+from toolcrib.ledger.events import CallInDoubt, CallStarted
+from toolcrib.ledger.prompt_events import ModelResponded
+from toolcrib.ledger.record import Record
+from toolcrib.store.call_index import (
+    PROMPT_KINDS,
+    ROW_KINDS,
+    PromptFacts,
+    Spent,
+    changed_row,
+    model_row,
+    prompt_facts,
+    resumed,
+    with_spent,
+)
+from toolcrib.store.call_query import (
+    NANO,
+    OPEN_STATUSES,
+    ROW_DECISIONS,
+    ROW_STATUSES,
+    CallRow,
+    RowKind,
+)
+from toolcrib.store.prices import Prices
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+PriceSource = Callable[[], Prices]
+"""Where prices come from, asked when the first request to a model is written."""
+
+# Numbers of these are in files: a new one goes to the end.
+KINDS: Final[tuple[RowKind, ...]] = ("tool", "model")
+STATUSES: Final = ROW_STATUSES
+DECISIONS: Final = ROW_DECISIONS
+ACTORS: Final[tuple[ActorKind, ...]] = get_args(ActorKind)
+OPEN_NUMBERS: Final = ", ".join(
+    str(number) for number, status in enumerate(STATUSES) if status in OPEN_STATUSES
+)
+
+COLUMNS: Final = (
+    "id, session, seq, last_seq, kind, at, status, call_id, owner, principal, transport, tool,"
+    " source, model, failure, decision, decided_by, approver, duration, waited, parent, turn,"
+    " input_tokens, output_tokens, nanos, prices"
+)
+_INSERT: Final = f"INSERT OR REPLACE INTO calls ({COLUMNS}) VALUES ({', '.join('?' * 26)})"
+_OPEN_ROW: Final = (
+    f"SELECT {COLUMNS} FROM calls INDEXED BY calls_open"
+    f" WHERE session = ? AND call_id = ? AND status IN ({OPEN_NUMBERS})"
+)
+_SPENT: Final = (
+    "SELECT sum(input_tokens), sum(output_tokens), sum(nanos), max(prices) FROM calls"
+    " INDEXED BY calls_by_parent WHERE session = ? AND parent = ? AND input_tokens IS NOT NULL"
+)
+_STARTS: Final = (
+    "SELECT r.id, r.session_id, r.seq, r.kind, r.at, r.call_id, p.payload, r.payload_digest,"
+    " r.previous, r.hash FROM records r JOIN payloads p ON p.id = r.id"
+    " WHERE r.session_id = ? AND r.call_id = ? AND r.kind = 'call.started' ORDER BY r.seq LIMIT 1"
+)
+_PROMPT: Final = (
+    "SELECT principal, transport, provider, model, parent FROM prompts"
+    " WHERE session = ? AND turn = ?"
+)
+_KEEP_PROMPT: Final = "INSERT OR REPLACE INTO prompts VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INDEXED_KINDS: Final = ROW_KINDS | PROMPT_KINDS
+
+
+def number_of(connection: sqlite3.Connection, kind: str, name: str | None) -> int | None:
+    """The number of a name, which is given one if it has none."""
+    if name is None:
+        return None
+    row = connection.execute(
+        "SELECT id FROM names WHERE kind = ? AND name = ?", (kind, name)
+    ).fetchone()
+    if row is not None:
+        return row[0]
+    return connection.execute(
+        "INSERT INTO names (kind, name) VALUES (?, ?)", (kind, name)
+    ).lastrowid
+
+
+class CallChanges:
+    """What one transaction changes in the index."""
+
+    def __init__(self, connection: sqlite3.Connection, prices: PriceSource) -> None:
+        self._connection = connection
+        self._prices = prices
+        self._numbers: dict[tuple[str, str], int | None] = {}
+        self._owners: dict[str, str | None] = {}
+        self._rows: dict[int, CallRow] = {}
+        self._open: dict[tuple[str, str], int] = {}
+        self._has_parts = False
+
+    def take(self, row_id: int, record: Record) -> None:
+        """Take a new record, with the number of its row in the table of records."""
+        if record.kind not in _INDEXED_KINDS or record.payload is None:
+            return
+        if record.kind in PROMPT_KINDS:
+            self._keep_prompt(record)
+        elif record.kind == ModelResponded.kind:
+            self._add_model(row_id, record)
+        else:
+            self._change(row_id, record)
+
+    def write(self) -> None:
+        """Write the rows."""
+        if self._rows:
+            rows = [self._values(row_id, row) for row_id, row in self._rows.items()]
+            self._connection.executemany(_INSERT, rows)
+        self._rows, self._open, self._has_parts = {}, {}, False
+
+    def _change(self, row_id: int, record: Record) -> None:
+        session_id, call_id = record.session_id, record.call_id or ""
+        known = self._open_row(session_id, call_id)
+        # A start alone is no row: while it runs, the call lies in the table of open calls.
+        if known is None and record.kind == CallStarted.kind:
+            return
+        if known is None and record.kind == CallInDoubt.kind:
+            known = self._start_of(session_id, call_id)
+        row = changed_row(known[1] if known else None, record, self._owner(session_id))
+        if row is None:
+            return
+        row_id = known[0] if known else row_id
+        if row.status in OPEN_STATUSES:
+            self._open[session_id, call_id] = row_id
+        else:
+            self._open.pop((session_id, call_id), None)
+            row = self._with_spent(row)
+        self._rows[row_id] = row
+
+    def _open_row(self, session_id: str, call_id: str) -> tuple[int, CallRow] | None:
+        row_id = self._open.get((session_id, call_id))
+        if row_id is not None:
+            return row_id, self._rows[row_id]
+        session = self._number("session", session_id)
+        row = self._connection.execute(_OPEN_ROW, (session, call_id)).fetchone()
+        # It may have ended in this transaction, which has not written that yet.
+        if row is None or row[0] in self._rows:
+            return None
+        names = names_of(self._connection, [row])
+        return row[0], row_of(row, names)
+
+    def _start_of(self, session_id: str, call_id: str) -> tuple[int, CallRow] | None:
+        """The row that the start of a call would have begun."""
+        start = self._connection.execute(_STARTS, (session_id, call_id)).fetchone()
+        if start is None:
+            return None
+        row = changed_row(None, Record(*start[1:]), self._owner(session_id))
+        return None if row is None else (start[0], row)
+
+    def _with_spent(self, row: CallRow) -> CallRow:
+        """A call that has ended, with what was spent within it."""
+        if self._has_parts:
+            self.write()
+        session = self._number("session", row.session_id)
+        spent = self._connection.execute(_SPENT, (session, row.call_id)).fetchone()
+        tokens_in, tokens_out, nanos, prices = spent
+        if tokens_in is None:
+            return row
+        self._has_parts = row.parent_call_id is not None
+        name = None if prices is None else self._name(prices)
+        return with_spent(row, Spent(tokens_in, tokens_out, nanos, name))
+
+    def _add_model(self, row_id: int, record: Record) -> None:
+        turn = read_payload(record.payload or b"{}").get("turn") or 0
+        prompt = self._prompt(record.session_id, turn)
+        owner = self._owner(record.session_id)
+        row = model_row(record, prompt, owner, self._prices())
+        self._rows[row_id] = row
+        self._has_parts = self._has_parts or row.parent_call_id is not None
+
+    def _prompt(self, session_id: str, turn: int) -> PromptFacts | None:
+        session = self._number("session", session_id)
+        row = self._connection.execute(_PROMPT, (session, turn)).fetchone()
+        return None if row is None else PromptFacts(*row)
+
+    def _keep_prompt(self, record: Record) -> None:
+        turn = read_payload(record.payload or b"{}").get("turn") or 0
+        facts = resumed(self._prompt(record.session_id, turn), prompt_facts(record))
+        key = (self._number("session", record.session_id), turn)
+        about = (facts.principal, facts.transport, facts.provider, facts.model)
+        self._connection.execute(_KEEP_PROMPT, (*key, *about, facts.parent_call_id))
+
+    def _owner(self, session_id: str) -> str | None:
+        if session_id not in self._owners:
+            row = self._connection.execute(
+                "SELECT owner FROM sessions WHERE session_id = ?", (session_id,)
+            ).fetchone()
+            self._owners[session_id] = row[0] if row else None
+        return self._owners[session_id]
+
+    def _number(self, kind: str, name: str | None) -> int | None:
+        if name is None:
+            return None
+        key = (kind, name)
+        if key not in self._numbers:
+            self._numbers[key] = number_of(self._connection, kind, name)
+        return self._numbers[key]
+
+    def _name(self, number: int) -> str:
+        (name,) = self._connection.execute(
+            "SELECT name FROM names WHERE id = ?", (number,)
+        ).fetchone()
+        return name
+
+    def _values(self, row_id: int, row: CallRow) -> Row:
+        number = self._number
+        return (
+            row_id,
+            number("session", row.session_id),
+            row.seq,
+            row.last_seq,
+            KINDS.index(row.kind),
+            row.at,
+            STATUSES.index(row.status),
+            row.call_id,
+            number("actor", row.owner),
+            number("actor", row.principal),
+            number("transport", row.transport),
+            number("tool", row.tool),
+            number("source", row.source),
+            number("model", row.model),
+            None if row.failure is None else FAILURE_KINDS.index(row.failure),
+            None if row.decision is None else DECISIONS.index(row.decision),
+            None if row.decided_by is None else ACTORS.index(row.decided_by),
+            number("actor", row.approver),
+            row.duration_seconds,
+            row.waited_seconds,
+            row.parent_call_id,
+            row.turn,
+            row.input_tokens,
+            row.output_tokens,
+            None if row.cost is None else round(row.cost * NANO),
+            number("prices", row.prices),
+        )
+
+
+_NAMED: Final = (1, 8, 9, 10, 11, 12, 13, 17, 25)
+"""The places of the columns that hold numbers of names."""
+
+
+def names_of(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[int, str]:
+    """The names that rows of the table refer to, by number."""
+    numbers = {row[place] for row in rows for place in _NAMED if row[place] is not None}
+    marks = ", ".join("?" * len(numbers))
+    pairs = connection.execute(
+        f"SELECT id, name FROM names WHERE id IN ({marks})", sorted(numbers)
+    ).fetchall()
+    return dict(pairs)
+
+
+def row_of(row: Row, names: Mapping[int, str]) -> CallRow:
+    """A row of the table, with its names."""
+    return CallRow(
+        session_id=names[row[1]],
+        seq=row[2],
+        last_seq=row[3],
+        kind=_choice(KINDS, row[4]) or "tool",
+        at=row[5],
+        status=_choice(STATUSES, row[6]) or "in_doubt",
+        call_id=row[7],
+        owner=names.get(row[8]),
+        principal=names.get(row[9]),
+        transport=names.get(row[10]),
+        tool=names.get(row[11]),
+        source=names.get(row[12]),
+        model=names.get(row[13]),
+        failure=_choice(FAILURE_KINDS, row[14]),
+        decision=_choice(DECISIONS, row[15]),
+        decided_by=_choice(ACTORS, row[16]),
+        approver=names.get(row[17]),
+        duration_seconds=row[18],
+        waited_seconds=row[19],
+        parent_call_id=row[20],
+        turn=row[21],
+        input_tokens=row[22],
+        output_tokens=row[23],
+        cost=None if row[24] is None else row[24] / NANO,
+        prices=names.get(row[25]),
+    )
+
+
+def _choice(choices: Sequence[T], number: int | None) -> T | None:
+    """What a number in a row stands for; None for one that a newer version wrote."""
+    return choices[number] if number is not None and number < len(choices) else None
+
+
+_RECORDS: Final = (
+    "SELECT r.id, r.session_id, r.seq, r.kind, r.at, r.call_id, p.payload, r.payload_digest,"
+    " r.previous, r.hash FROM records r JOIN payloads p ON p.id = r.id"
+    f" WHERE r.id > ? AND r.kind IN ({', '.join('?' * len(_INDEXED_KINDS))})"
+    " ORDER BY r.id LIMIT ?"
+)
+_AT_ONCE: Final = 2_000
+
+
+def fill_index(connection: sqlite3.Connection, prices: PriceSource) -> int:
+    """Make the index anew from all records; returns how many of them it was made of."""
+    for table in ("calls", "prompts", "names"):
+        connection.execute(f"DELETE FROM {table}")
+    kinds, last, count = sorted(_INDEXED_KINDS), 0, 0
+    while rows := connection.execute(_RECORDS, (last, *kinds, _AT_ONCE)).fetchall():
+        changes = CallChanges(connection, prices)
+        for row in rows:
+            changes.take(row[0], Record(*row[1:]))
+        changes.write()
+        last, count = rows[-1][0], count + len(rows)
+    return count
+
+
+_NAMES_OF_CALLS: Final = ("tool", "model", "owner", "principal", "approver")
+"""The columns with names of people and of what they use; each has an index."""
+
+
+def forget_calls(connection: sqlite3.Connection, session_id: str, up_to: int | None) -> None:
+    """Delete the rows of ended calls up to a record, or all rows of a session; and the names that
+    no other row has.
+    """
+    session = connection.execute(
+        "SELECT id FROM names WHERE kind = 'session' AND name = ?", (session_id,)
+    ).fetchone()
+    if session is None:
+        return
+    rows = "FROM calls WHERE session = ?"
+    parameters: tuple[object, ...] = session
+    if up_to is not None:
+        rows += f" AND seq <= ? AND status NOT IN ({OPEN_NUMBERS})"
+        parameters = (*session, up_to)
+    columns = " UNION ".join(f"SELECT {column} {rows}" for column in _NAMES_OF_CALLS)
+    used = connection.execute(columns, parameters * len(_NAMES_OF_CALLS)).fetchall()
+    connection.execute(f"DELETE {rows}", parameters)
+    if up_to is None:
+        connection.execute("DELETE FROM prompts WHERE session = ?", session)
+        connection.execute("DELETE FROM names WHERE id = ?", session)
+    unused = " AND ".join(
+        f"NOT EXISTS (SELECT 1 FROM calls INDEXED BY calls_by_{column} WHERE {column} = names.id)"
+        for column in _NAMES_OF_CALLS
+    )
+    connection.executemany(f"DELETE FROM names WHERE id = ? AND {unused}", used)
