@@ -77,7 +77,10 @@ COMMANDS: Final = {
 """Where each command is: a function, or a Typer with commands of its own."""
 
 SUMMARIES: Final = {
-    "init": "Write a small project that runs.",
+    "init": "Write a small project that runs: two tools, a policy in force, and a test.",
+    "dev": "Serve the project of this folder over HTTP and MCP, and reload what changes.",
+    "inspect": "Try tools at the terminal, with a form for their arguments.",
+    "install": "Let an MCP client use the tools of this project.",
     "serve": "Serve tools to clients, over HTTP or stdio.",
     "mcp": "Serve tools over MCP on stdin and stdout, until the client disconnects.",
     "acp": "Serve an editor that speaks the Agent Client Protocol, on stdin and stdout.",
