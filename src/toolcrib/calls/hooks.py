@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 from types import CoroutineType
-from typing import Any
+from typing import Any, cast
 
 from pydantic_core import from_json, to_json
 
@@ -85,6 +85,16 @@ class Hooks:
         _check_callable("the global pre hook", self.global_pre)
         _check_callable("the global post hook", self.global_post)
 
+    @staticmethod
+    def combined(listed: Sequence[Hooks]) -> Hooks:
+        """These hooks as one, in this order: the first is the outermost, so that its post hooks
+        are the last. Each keeps its own time limit.
+        """
+        one = Hooks()
+        for hooks in reversed(listed):
+            one = _around(hooks, one)
+        return one
+
     def only(self, names: Mapping[str, Any]) -> Hooks:
         """These hooks without those of tools that are not in `names`."""
         return replace(
@@ -106,6 +116,83 @@ class Hooks:
         if inner is not None:
             chain = chain.around(inner)
         return chain if chain.has_pre or chain.has_post else None
+
+
+def _around(outer: Hooks, inner: Hooks) -> Hooks:
+    first, last = outer.timeout, inner.timeout
+    return Hooks(
+        _pre_in_turn(_limited(outer.global_pre, first), _limited(inner.global_pre, last)),
+        _post_in_turn(_limited(inner.global_post, last), _limited(outer.global_post, first)),
+        {
+            name: _pre_in_turn(
+                _limited(outer.pre.get(name), first), _limited(inner.pre.get(name), last)
+            )
+            for name in {**outer.pre, **inner.pre}
+        },
+        {
+            name: _post_in_turn(
+                _limited(inner.post.get(name), last), _limited(outer.post.get(name), first)
+            )
+            for name in {**inner.post, **outer.post}
+        },
+    )
+
+
+def _limited(hook: Any, seconds: float | None) -> Any:
+    if hook is None or seconds is None:
+        return hook
+
+    async def within_its_time(*arguments: Any) -> Any:
+        return await _within(seconds, hook(*arguments), hook)
+
+    return within_its_time
+
+
+def _pre_in_turn(first: Any, second: Any) -> Any:
+    if first is None or second is None:
+        return first or second
+
+    async def both(context: Any, *rest: Any) -> PreReply:
+        *name, arguments = rest
+        before, needed = to_json(arguments), None
+        for hook in (first, second):
+            try:
+                reply = await hook(context, *name, arguments)
+            except ApprovalRequired as error:
+                # As in one set of hooks: the other hook still runs.
+                needed = needed or error
+                continue
+            if not isinstance(reply, dict):
+                return reply
+            arguments = cast("dict[str, Any]", reply)
+        if needed is None:
+            return arguments
+        if to_json(arguments) != before:
+            raise HookFailed(
+                "one pre hook asks for approval and another one rewrites the arguments; do both in "
+                "one set of hooks, so that the approver sees what will run"
+            )
+        raise needed
+
+    return both
+
+
+def _post_in_turn(first: Any, second: Any) -> Any:
+    if first is None or second is None:
+        return first or second
+
+    async def both(context: Any, *rest: Any) -> Any:
+        *name, value = rest
+        try:
+            value = await first(context, *name, value)
+        except ControlFlow:
+            raise
+        except Exception as error:
+            # As in one set of hooks: the next hook sees what the tool's result is now.
+            value = error
+        return await second(context, *name, value)
+
+    return both
 
 
 def _check_callable(what: str, hook: object) -> None:

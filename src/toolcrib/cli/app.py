@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, NoReturn, cast
 
 import typer
@@ -68,6 +69,7 @@ COMMANDS: Final = {
     "sessions": "toolcrib.cli.sessions:app",
     "tokens": "toolcrib.cli.tokens:app",
     "policy": "toolcrib.cli.policy:app",
+    "config": "toolcrib.cli.config:app",
     "audit": "toolcrib.cli.audit:app",
     "support": "toolcrib.cli.support:support",
     "doctor": "toolcrib.cli.doctor:doctor",
@@ -159,8 +161,29 @@ def toolcrib(
             help="Show tracebacks, also those of tools that run in this process.",
         ),
     ] = False,
+    project: Annotated[
+        Path | None,
+        typer.Option(
+            "--project",
+            metavar="FILE",
+            envvar="TOOLCRIB_PROJECT",
+            help="The project file; else toolcrib.yaml of this folder or of one above.",
+        ),
+    ] = None,
+    no_project: Annotated[bool, typer.Option("--no-project", help="Use no project file.")] = False,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Set a key of the project file for this command; may be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Look after the tools of LLM agents: who may run what, and what ran."""
+    from toolcrib.cli.project_options import ProjectChoice, begin
+
+    begin(ctx, ProjectChoice(project, no_project, changes or ()))
     if debug:
         from toolcrib.cli.debug import debug_output
 

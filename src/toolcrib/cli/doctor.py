@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -13,7 +13,8 @@ from typing import Annotated, Final, Literal
 import typer
 
 from toolcrib.cli.output import EXTRAS, Exit, missing_packages, redirected_stdout, show, show_json
-from toolcrib.cli.runtime_options import HostToolFiles, HostToolModules, PolicyFile
+from toolcrib.cli.project_options import current_project, project_fault
+from toolcrib.cli.runtime_options import RuntimeOptions, takes_runtime_options
 from toolcrib.cli.store_options import Json
 from toolcrib.errors import StoreError, UsageError
 from toolcrib.extras import install_command
@@ -91,19 +92,32 @@ def _existing_store(file: Path) -> CheckResult:
         return CheckResult("store", "failure", str(error))
 
 
-def check_tools(files: Sequence[Path], modules: Sequence[str]) -> Iterator[CheckResult]:
-    """Whether the tools can be loaded."""
-    from toolcrib.host_tools.loader import load_host_tools
-    from toolcrib.host_tools.registry import HostToolRegistry
+def check_project() -> Iterator[CheckResult]:
+    """Whether the project file is valid."""
+    project = current_project()
+    if (fault := project_fault()) is not None:
+        yield CheckResult("project", "failure", fault)
+    elif project is None:
+        yield CheckResult("project", "absent", "no toolcrib.yaml here or in a folder above")
+    else:
+        yield CheckResult("project", "ok", str(project.file))
 
-    if not files and not modules:
+
+def check_tools(options: RuntimeOptions) -> Iterator[CheckResult]:
+    """Whether the tools can be loaded."""
+    from toolcrib.host_tools.registry import HostToolRegistry
+    from toolcrib.project.runtime import load_tools, make_importable
+
+    if not options.host_tools and not options.host_tools_module:
         return
+    if options.project is not None:
+        make_importable(options.project.folder)
     registry = HostToolRegistry()
     try:
         with redirected_stdout():
             import asyncio
 
-            asyncio.run(load_host_tools(registry, files=files, modules=modules))
+            asyncio.run(load_tools(options, registry))
     except UsageError as error:
         yield CheckResult("host tools", "failure", str(error))
         return
@@ -188,13 +202,9 @@ _COLOURS: Final[dict[Level, str | None]] = {
 }
 
 
+@takes_runtime_options("host_tools", "host_tools_module", "store", "policy")
 def doctor(
-    store: Annotated[
-        Path | None, typer.Option("--store", metavar="FILE", help="Check that it can be written.")
-    ] = None,
-    host_tools: HostToolFiles = None,
-    host_tools_module: HostToolModules = None,
-    policy: PolicyFile = None,
+    options: RuntimeOptions,
     port: Annotated[
         int, typer.Option("--port", min=1, max=65535, help="Check that it is free.")
     ] = 8420,
@@ -210,9 +220,10 @@ def doctor(
     results = [
         *check_python(),
         *check_extras(),
-        *check_store(store),
-        *check_tools(host_tools or [], host_tools_module or []),
-        *check_policy(policy),
+        *check_project(),
+        *check_store(options.store),
+        *check_tools(options),
+        *check_policy(options.policy),
         *check_keys(),
         *check_token_file(),
         *check_port(port),

@@ -30,9 +30,24 @@ _INDENT: Final = "  "
 _EXAMPLE: Final = "Example: "
 _MANY_OPTIONS: Final = 12
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Tools": ("host_tools", "host_tools_module", "plugins", "expect_tool", "bind_to", "reload"),
+    "Tools": (
+        "host_tools",
+        "host_tools_module",
+        "plugins",
+        "toolset",
+        "hooks",
+        "expect_tool",
+        "bind_to",
+        "reload",
+    ),
     "Model": ("adapter", "instructions"),
-    "Approval": ("policy", "approve", "approve_own_calls", "approve_by_elicitation"),
+    "Approval": (
+        "policy",
+        "approver_place",
+        "approve",
+        "approve_own_calls",
+        "approve_by_elicitation",
+    ),
     "Address": (
         "http",
         "stdio",
@@ -89,12 +104,25 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 class HelpCommand(TyperCommand):
-    """A command whose help is plain text. It starts fast: see `read_plainly`."""
+    """A command whose help is plain text, and whose options default to those of the project. It
+    starts fast: see `read_plainly`.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the options."""
+        """Read the command line, and the project for what it leaves out."""
         read_plainly(self.get_params(ctx))
-        return super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        if "--help" in args:
+            super().parse_args(ctx, args)
+            # Still here: it was the value of another option. The project has not been read, so that
+            # its policy would not be in force.
+            raise typer.BadParameter("--help cannot be the value of an option")
+        from toolcrib.cli.project_options import project_defaults
+
+        with project_defaults(ctx) as defaults:
+            ctx.default_map = defaults
+            return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the page."""

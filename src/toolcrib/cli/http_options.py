@@ -12,19 +12,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
-
-import typer
+from typing import TYPE_CHECKING, Any, Final, cast, get_type_hints
 
 from toolcrib.cli.output import redirected_stdout, require_extra, show_note
-from toolcrib.cli.runtime_options import RuntimeOptions, run_hosted
+from toolcrib.cli.runtime_options import option_of, run_served
 from toolcrib.cli.service import TOKEN_VARIABLE
 from toolcrib.errors import UsageError
+from toolcrib.project.settings import (
+    ACCESS_SETTINGS,
+    DEFAULT_PORT,
+    ELICITATION_SETTING,
+)
 from toolcrib.transports.mcp.options import ElicitedApproval, McpOptions
 
 if TYPE_CHECKING:
     import asyncio
 
+    from toolcrib.project.runtime import RuntimeOptions
     from toolcrib.runtime.principal import Role
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.serving.access import AccessOptions
@@ -33,168 +37,12 @@ if TYPE_CHECKING:
     from toolcrib.serving.oidc import OidcIssuer
     from toolcrib.transports.mcp.server import McpServer
 
-DEFAULT_HOST: Final = "127.0.0.1"
-DEFAULT_PORT: Final = 8420
 OWNER_TOKEN_VARIABLE: Final = "TOOLCRIB_OWNER_TOKEN"
 """The owner's token of a server. Not the variable of clients, or whoever starts a server with
 somebody's token in the environment would make that the owner's.
 """
 
-Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")]
-Port = Annotated[
-    int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free one.")
-]
-
-
-def _option(*names: str, metavar: str, text: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text)
-
-
-_ACCESS_OPTIONS: Final[dict[str, tuple[Any, object]]] = {
-    "host": (Host, DEFAULT_HOST),
-    "port": (Port, DEFAULT_PORT),
-    "token_file": (
-        Annotated[
-            Path | None,
-            _option(
-                "--token-file",
-                metavar="FILE",
-                text="The owner's token; on loopback created if missing.",
-            ),
-        ],
-        None,
-    ),
-    "tokens": (
-        Annotated[
-            Path | None,
-            _option(
-                "--tokens", metavar="FILE", text="Everybody else's tokens, of `toolcrib tokens`."
-            ),
-        ],
-        None,
-    ),
-    "allow_host": (
-        Annotated[
-            list[str] | None,
-            _option(
-                "--allow-host", metavar="NAME", text="A Host header to accept; may be repeated."
-            ),
-        ],
-        None,
-    ),
-    "allow_origin": (
-        Annotated[
-            list[str] | None,
-            _option("--allow-origin", metavar="ORIGIN", text="Pages to accept; may be repeated."),
-        ],
-        None,
-    ),
-    "public_url": (
-        Annotated[
-            str | None,
-            _option(
-                "--public-url", metavar="URL", text="Where clients reach the server; for sign-in."
-            ),
-        ],
-        None,
-    ),
-    "tls_cert": (
-        Annotated[
-            Path | None,
-            _option("--tls-cert", metavar="FILE", text="Serve over TLS: the certificate chain."),
-        ],
-        None,
-    ),
-    "tls_key": (
-        Annotated[
-            Path | None, _option("--tls-key", metavar="FILE", text="The certificate's private key.")
-        ],
-        None,
-    ),
-    "trusted_proxy": (
-        Annotated[
-            list[str] | None,
-            _option(
-                "--trusted-proxy",
-                metavar="CIDR",
-                text="Believe X-Forwarded-For, -Proto and -Host from there; may be repeated.",
-            ),
-        ],
-        None,
-    ),
-    "oidc_issuer": (
-        Annotated[
-            str | None,
-            _option("--oidc-issuer", metavar="URL", text="Accept JWTs of this OpenID issuer."),
-        ],
-        None,
-    ),
-    "oidc_audience": (
-        Annotated[
-            list[str] | None,
-            _option(
-                "--oidc-audience",
-                metavar="NAME",
-                text="The audience of JWTs for this server, besides its public URL.",
-            ),
-        ],
-        None,
-    ),
-    "oidc_groups_claim": (
-        Annotated[
-            str,
-            _option("--oidc-groups-claim", metavar="CLAIM", text="The claim with the groups."),
-        ],
-        "groups",
-    ),
-    "oidc_name_claim": (
-        Annotated[
-            str, _option("--oidc-name-claim", metavar="CLAIM", text="The claim with the name.")
-        ],
-        "sub",
-    ),
-    "oidc_role": (
-        Annotated[
-            list[str] | None,
-            _option(
-                "--oidc-role",
-                metavar="GROUP=ROLE",
-                text="The role of a group; '*=ROLE' is everybody's. May be repeated.",
-            ),
-        ],
-        None,
-    ),
-    "oidc_scope": (
-        Annotated[
-            list[str] | None,
-            _option("--oidc-scope", metavar="SCOPE", text="A scope that JWTs must have."),
-        ],
-        None,
-    ),
-    "max_connections": (
-        Annotated[
-            int | None,
-            _option(
-                "--max-connections",
-                metavar="NUMBER",
-                text="Open connections; by default what the limit on open files leaves.",
-            ),
-        ],
-        None,
-    ),
-    "max_connections_per_peer": (
-        Annotated[
-            int,
-            _option(
-                "--max-connections-per-peer",
-                metavar="NUMBER",
-                text="Open connections from one address that is not this machine or a proxy.",
-            ),
-        ],
-        512,
-    ),
-}
-"""The type and the default of each option."""
+_ACCESS_OPTIONS: Final = {setting.name: setting for setting in ACCESS_SETTINGS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,10 +182,10 @@ def takes_access_options(
             Parameter(
                 name,
                 Parameter.KEYWORD_ONLY,
-                annotation=kind,
-                default=port if name == "port" else default,
+                annotation=option_of(setting),
+                default=port if name == "port" else setting.default,
             )
-            for name, (kind, default) in _ACCESS_OPTIONS.items()
+            for name, setting in _ACCESS_OPTIONS.items()
         ]
 
         @functools.wraps(command)
@@ -355,14 +203,10 @@ def takes_access_options(
     return decorate
 
 
-ApproveByElicitation = Annotated[
-    ElicitedApproval,
-    typer.Option(
-        "--approve-by-elicitation",
-        help="Whose answer to a form at an MCP client decides a call that needs approval; "
-        "'always' trusts the client to ask a person.",
-    ),
-]
+if TYPE_CHECKING:
+    ApproveByElicitation = ElicitedApproval
+else:
+    ApproveByElicitation = option_of(ELICITATION_SETTING)
 
 
 def serve_over_http(
@@ -400,7 +244,7 @@ def serve_over_http(
             )
 
     with redirected_stdout():
-        run_hosted(options, serve, loop_factory=_loop_factory())
+        run_served(options, serve, loop_factory=_loop_factory())
 
 
 def _mcp(runtime: Runtime, approval: ElicitedApproval) -> McpServer | None:

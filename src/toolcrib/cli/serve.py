@@ -17,19 +17,24 @@ from toolcrib.cli.http_options import (
     takes_access_options,
 )
 from toolcrib.cli.output import require_extra
+from toolcrib.cli.project_options import is_on_command_line
 from toolcrib.cli.runtime_options import (
     ANCHOR_OPTIONS,
     CALLER_OPTIONS,
     HOST_OPTIONS,
     RuntimeOptions,
-    run_hosted,
+    check_model,
+    run_served,
     takes_runtime_options,
 )
+from toolcrib.project.settings import ACCESS_SETTINGS, ELICITATION_SETTING
 from toolcrib.transports.mcp.options import McpOptions
 
 
 @takes_runtime_options(
     *HOST_OPTIONS,
+    "hooks",
+    "approver_place",
     "adapter",
     "instructions",
     "allow_egress",
@@ -44,7 +49,8 @@ def serve(
     options: RuntimeOptions,
     server: ServerOptions,
     http: Annotated[
-        bool, typer.Option("--http", help="REST, server-sent events and WebSocket.")
+        bool,
+        typer.Option("--http", help="REST, server-sent events, WebSocket and MCP: the default."),
     ] = False,
     stdio: Annotated[
         bool, typer.Option("--stdio", help="JSON-RPC lines on stdin and stdout.")
@@ -59,16 +65,31 @@ def serve(
     set in TOOLCRIB_OWNER_TOKEN. Everybody else gets a token with `toolcrib tokens create`, or signs
     in with --oidc-issuer. On an address that other machines can reach, one of these is needed.
 
-    Example: toolcrib serve --http --host-tools host-tools.yaml --store crib.sqlite3 --reload
+    Example: toolcrib serve --host-tools host-tools.yaml --store crib.sqlite3 --reload
 
-    Example: toolcrib serve --http --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+    Example: toolcrib serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
-    if http == stdio:
-        raise typer.BadParameter("choose a transport: --http or --stdio")
-    if http:
-        serve_over_http(options, server, approve_by_elicitation)
-    else:
+    if http and stdio:
+        raise typer.BadParameter("--http and --stdio are two ways to serve; choose one")
+    check_model(options)
+    if stdio:
+        _check_no_http_options()
         _serve_stdio(options)
+    else:
+        serve_over_http(options, server, approve_by_elicitation)
+
+
+def _check_no_http_options() -> None:
+    """Refuse options of the command line that stdio has no use for."""
+    flags = [
+        setting.flag
+        for setting in (*ACCESS_SETTINGS, ELICITATION_SETTING)
+        if is_on_command_line(setting.name)
+    ]
+    if flags:
+        raise typer.BadParameter(
+            f"{', '.join(flags)}: for HTTP only; leave it out, or leave out --stdio"
+        )
 
 
 def _serve_stdio(options: RuntimeOptions) -> None:
@@ -76,10 +97,18 @@ def _serve_stdio(options: RuntimeOptions) -> None:
     from toolcrib.transports.stdio import serve_stdio
 
     pipes = claim_pipes()
-    run_hosted(options, lambda runtime: serve_stdio(runtime, pipes))
+    run_served(options, lambda runtime: serve_stdio(runtime, pipes))
 
 
-@takes_runtime_options(*HOST_OPTIONS, *CALLER_OPTIONS, "reload", "bind_to", "approve_own_calls")
+@takes_runtime_options(
+    *HOST_OPTIONS,
+    "hooks",
+    "approver_place",
+    *CALLER_OPTIONS,
+    "reload",
+    "bind_to",
+    "approve_own_calls",
+)
 def mcp(
     options: RuntimeOptions,
     session: Annotated[
@@ -98,21 +127,31 @@ def mcp(
 
     pipes = claim_pipes()
     mcp_options = McpOptions(session=session, approve_by_elicitation=approve_by_elicitation)
-    run_hosted(options, lambda runtime: McpServer(runtime, mcp_options).serve_stdio(pipes))
+    run_served(options, lambda runtime: McpServer(runtime, mcp_options).serve_stdio(pipes))
 
 
-@takes_runtime_options(*HOST_OPTIONS, "adapter", *CALLER_OPTIONS, "reload", "bind_to")
+@takes_runtime_options(
+    *HOST_OPTIONS,
+    "hooks",
+    "approver_place",
+    "adapter",
+    "instructions",
+    *CALLER_OPTIONS,
+    "reload",
+    "bind_to",
+)
 def acp(options: RuntimeOptions) -> None:
     """Serve an editor that speaks the Agent Client Protocol, on stdin and stdout.
 
-    Prompts need --adapter. With --store, sessions can be loaded after a restart.
+    Prompts need a model. With --store, sessions can be loaded after a restart.
 
     Example: toolcrib acp --host-tools tools.yaml --adapter mymodel:adapter --store crib.sqlite3
     """
     require_extra("acp", "acp")
+    check_model(options)
     from toolcrib.transports.pipes import claim_pipes
 
     pipes = claim_pipes()
     from toolcrib.transports.acp.server import serve_acp
 
-    run_hosted(options, lambda runtime: serve_acp(runtime, pipes))
+    run_served(options, lambda runtime: serve_acp(runtime, pipes))

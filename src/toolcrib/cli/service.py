@@ -14,7 +14,8 @@ from urllib.parse import quote, urlencode, urlsplit
 import typer
 
 from toolcrib.cli.output import fail, redirected_stdout, show_note
-from toolcrib.cli.runtime_options import RuntimeOptions, hosted_runtime
+from toolcrib.cli.project_options import current_project, is_on_command_line
+from toolcrib.cli.runtime_options import hosted_runtime
 from toolcrib.cli.store_options import open_store
 from toolcrib.errors import RefusalKind, Refused, StoreError, UsageError
 from toolcrib.serving.origins import is_loopback
@@ -22,6 +23,7 @@ from toolcrib.serving.origins import is_loopback
 if TYPE_CHECKING:
     import asyncio
 
+    from toolcrib.project.runtime import RuntimeOptions
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.store.store import Store
@@ -179,28 +181,56 @@ def open_service(
     store: Path | None, url: str | None, token_file: Path | None, *, by: str | None = None
 ) -> Generator[ServiceConnection]:
     """The service that the options name. A refusal ends the command with status 1."""
-    url = chosen_url(url, is_local=store is not None)
+    url = chosen_url(url)
     try:
         if url is not None:
             if by is not None:
                 raise typer.BadParameter("--by is for --store; a server knows whose token it is")
-            yield open_http(url, token_file)
+            yield open_http(url, chosen_token_file(url, token_file))
         elif store is not None:
             with _on_store(store, by) as service:
                 yield service
         else:
-            raise typer.BadParameter("name a store or a server: --store FILE or --url URL")
+            raise typer.BadParameter(
+                "name a store or a server: --store FILE or --url URL, or in toolcrib.yaml"
+            )
     except (Refused, StoreError, UsageError) as error:
         fail(str(error))
 
 
-def chosen_url(url: str | None, *, is_local: bool) -> str | None:
-    """The address of the server; None for a runtime in this process."""
-    if url is None:
-        return None if is_local else os.environ.get(URL_VARIABLE) or None
-    if is_local:
+LOCAL_OPTIONS: Final = (
+    "host_tools",
+    "host_tools_module",
+    "plugins",
+    "toolset",
+    "store",
+    "policy",
+    "adapter",
+)
+"""The options that name a runtime in this process."""
+
+
+def chosen_url(url: str | None) -> str | None:
+    """The address of the server; None for a runtime in this process. Options of the command line
+    come first, then `TOOLCRIB_URL`, then `client.url` of the project.
+    """
+    is_local = is_on_command_line(*LOCAL_OPTIONS)
+    if is_on_command_line("url") and is_local:
         raise typer.BadParameter("--url uses a server; leave out the options for a local runtime")
-    return url
+    if is_local or is_on_command_line("url"):
+        return None if is_local else url
+    return os.environ.get(URL_VARIABLE) or url
+
+
+def chosen_token_file(url: str, token_file: Path | None) -> Path | None:
+    """The file of the token for a server. The project's is only for the project's server, and after
+    `TOOLCRIB_TOKEN`.
+    """
+    if is_on_command_line("token_file") or token_file is None:
+        return token_file
+    project = current_project()
+    is_own = project is not None and project.client.url == url
+    return token_file if is_own and not os.environ.get(TOKEN_VARIABLE) else None
 
 
 @contextmanager
@@ -210,14 +240,15 @@ def open_hosted_service(
     """The server at `url`, or a runtime with the tools of the options, which is closed afterwards.
     A refusal or a fault in the options ends the command with status 1.
     """
-    url = chosen_url(url, is_local=options.is_local)
+    url = chosen_url(url)
     if url is None and needs_tools and not options.has_tools:
         raise typer.BadParameter(
-            "no tools: name --host-tools FILE, --host-tools-module MODULE, --plugins or --url URL"
+            "no tools: name --host-tools FILE, --host-tools-module MODULE, --plugins or --url URL, "
+            "or write them into toolcrib.yaml"
         )
     try:
         if url is not None:
-            yield open_http(url, token_file)
+            yield open_http(url, chosen_token_file(url, token_file))
             return
         import asyncio
 

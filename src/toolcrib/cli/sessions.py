@@ -131,7 +131,7 @@ def resume(
     """
     options = replace(options, approver=approver_for(approve, has_store=options.store is not None))
     store = options.store
-    address = chosen_url(url, is_local=options.is_local)
+    address = chosen_url(url)
     if address is None and None in (store, options.adapter):
         raise typer.BadParameter(
             "to resume here, name --store FILE and --adapter MODULE:NAME; on a server, --url URL"

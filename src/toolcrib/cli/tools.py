@@ -144,7 +144,7 @@ def call(
             "arguments": call_arguments,
         }
         result = service.ask("tools.call", {**params, "call_id": call_id})
-    place = place_of(options.store, chosen_url(url, is_local=options.is_local), token_file)
+    place = place_of(options.store, chosen_url(url), token_file)
     finish_call(result, session_id, place, json=json)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import os
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
@@ -33,9 +32,14 @@ def make_cwd_importable() -> None:
 
     It is searched last, so that no file in it shadows an installed library.
     """
-    folder = os.getcwd()
-    if folder not in sys.path and "" not in sys.path:
-        sys.path.append(folder)
+    if "" not in sys.path:
+        make_folder_importable(Path.cwd())
+
+
+def make_folder_importable(folder: Path) -> None:
+    """Make modules of a folder importable, after everything that is importable already."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
         importlib.invalidate_caches()
 
 

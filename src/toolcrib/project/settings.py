@@ -10,17 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.tools.identity import BindTo
+from toolcrib.transports.mcp.options import ElicitedApproval
 
 if TYPE_CHECKING:
     from toolcrib.project.project import Project
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8420
-
-ElicitationChoice = Literal["role", "always", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +39,10 @@ class Setting:
 
     def in_project(self, project: Project) -> Any:
         """The value in a project file; None when the file leaves it out."""
-        value = attrgetter(self.key)(project)
+        value: Any = attrgetter(self.key)(project)
         if self.key == "serve.oidc.roles" and value is not None:
             return _role_pairs(value)
-        return list(value) if isinstance(value, tuple) else value
+        return [*cast("tuple[Any, ...]", value)] if isinstance(value, tuple) else value
 
 
 def _role_pairs(roles: Mapping[str, str | list[str]]) -> list[str]:
@@ -95,7 +94,7 @@ RUNTIME_SETTINGS: Final = (
         "Hooks around every call; may be repeated.", metavar="MODULE:NAME",
     ),
     Setting(
-        "approver", "--approver", "approver", _TEXT,
+        "approver_place", "--approver", "approver", _TEXT,
         "Who is asked while a call waits.", metavar="MODULE:NAME",
     ),
     Setting(
@@ -255,7 +254,7 @@ ELICITATION_SETTING: Final = Setting(
     "approve_by_elicitation",
     "--approve-by-elicitation",
     "serve.approve_by_elicitation",
-    ElicitationChoice,
+    ElicitedApproval,
     "Whose answer to a form at an MCP client decides a call that needs approval; "
     "'always' trusts the client to ask a person.",
     "role",

@@ -1,0 +1,333 @@
+"""The runtime that a project and the flags of a command describe."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.errors import InvalidTool, UsageError
+from toolcrib.extras import install_command
+from toolcrib.tools.identity import BindTo
+
+if TYPE_CHECKING:
+    from toolcrib.adapters.prompt_adapter import PromptAdapter
+    from toolcrib.approval.approvers import Approver
+    from toolcrib.calls.hooks import Hooks
+    from toolcrib.calls.outcome import Limits
+    from toolcrib.host_tools.loader import LoadedHostTools
+    from toolcrib.host_tools.registry import HostToolRegistry
+    from toolcrib.mcp_client.config import McpServerConfig
+    from toolcrib.project.project import Project
+    from toolcrib.runtime.config import RuntimeConfig
+    from toolcrib.runtime.ownership import CallerChoices
+    from toolcrib.runtime.quotas import PrincipalLimits
+    from toolcrib.runtime.runtime import Runtime
+    from toolcrib.store.anchors import AnchorOptions, AnchorTarget
+    from toolcrib.toolsets.toolset import Toolset
+
+Report = Callable[[str], None]
+"""Takes a message for the person who started the runtime."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeOptions:
+    """The settings of a runtime that are in force: of flags, else of the project, else defaults."""
+
+    host_tools: Sequence[Path] | None = None
+    host_tools_module: Sequence[str] | None = None
+    plugins: bool = False
+    toolset: Sequence[str] | None = None
+    store: Path | None = None
+    policy: Path | None = None
+    expect_tool: Sequence[str] | None = None
+    hooks: Sequence[str] | None = None
+    approver_place: str | None = None
+    adapter: str | None = None
+    instructions: str = ""
+    allow_egress: Sequence[str] | None = None
+    allow_cwd: Sequence[Path] | None = None
+    allow_env: Sequence[str] | None = None
+    max_calls: int | None = None
+    max_calls_per_minute: int | None = None
+    max_open_sessions: int | None = None
+    max_bytes_per_day: int | None = None
+    idle_seconds: float | None = None
+    anchor_file: Path | None = None
+    anchor_url: str | None = None
+    anchor_every: str = "60s"
+    signing_key: Path | None = None
+    reload: bool = False
+    bind_to: BindTo = "code"
+    approve_own_calls: bool = False
+    project: Project | None = None
+    """The project file; its sections without flags are taken from it."""
+    uses_model: bool = False
+    """Whether the model of the project is wanted: a command that needs none starts faster."""
+    approver: Approver | None = None
+    """Who decides while a call waits, in place of `approver_place`; None leaves the request in the
+    store."""
+    drain_seconds: float | None = None
+    """How long closing waits for running calls; None is the project's or the runtime's default."""
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether they name any tools."""
+        project = self.project
+        return any((self.host_tools, self.host_tools_module, self.plugins, self.toolset)) or (
+            project is not None
+            and any((project.mcp_servers, project.mcp_servers_file, project.hosted_tools))
+        )
+
+    @property
+    def has_model(self) -> bool:
+        """Whether they name a model."""
+        from toolcrib.project.model import is_chosen
+
+        return self.adapter is not None or (
+            self.project is not None and is_chosen(self.project.model)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HostedRuntime:
+    """A runtime with what it was built from."""
+
+    runtime: Runtime
+    loaded: LoadedHostTools
+    servers: tuple[McpServerConfig, ...]
+
+
+@asynccontextmanager
+async def hosted_runtime(options: RuntimeOptions, report: Report) -> AsyncGenerator[HostedRuntime]:
+    """The runtime of the options, not started. Its model and its store are closed after the block.
+    Raises `UsageError`.
+    """
+    from toolcrib.host_tools.registry import host_tool_registry as registry
+    from toolcrib.runtime.runtime import create_runtime
+
+    if options.project is not None:
+        make_importable(options.project.folder)
+    with registry.borrowed():
+        loaded = await load_tools(options, registry)
+        for plugin in loaded.plugins:
+            if plugin.fault is not None:
+                report(f"the plugin {plugin.name} was not loaded: {plugin.fault}")
+        servers = servers_of(options.project, loaded)
+        runtime = create_runtime(runtime_config(options, registry, servers))
+        try:
+            yield HostedRuntime(runtime, loaded, servers)
+        finally:
+            if runtime.config.adapter is not None:
+                await runtime.config.adapter.aclose()
+            runtime.store.close()
+
+
+def make_importable(folder: Path) -> None:
+    """Make the modules of a project's folder importable, after installed ones."""
+    from toolcrib.host_tools.python_modules import make_folder_importable
+
+    make_folder_importable(folder)
+
+
+async def load_tools(options: RuntimeOptions, registry: HostToolRegistry) -> LoadedHostTools:
+    """Register the tools of files, modules and plugins, all of them or none."""
+    from toolcrib.host_tools.loader import load_host_tools
+
+    files = [*(options.host_tools or ())]
+    if options.project is not None and options.project.mcp_servers_file is not None:
+        files.append(options.project.mcp_servers_file)
+    return await load_host_tools(
+        registry,
+        files=files,
+        modules=options.host_tools_module or (),
+        plugins=options.plugins,
+    )
+
+
+def servers_of(project: Project | None, loaded: LoadedHostTools) -> tuple[McpServerConfig, ...]:
+    """The MCP servers of a project and of the files. Raises `InvalidTool` for one name twice."""
+    from toolcrib.mcp_client.config import server_from
+
+    entries: Mapping[str, Any] = {} if project is None else project.mcp_servers
+    folder = {} if project is None else {"cwd": str(project.folder)}
+    own = [
+        server_from(name, entry if "url" in entry else {**folder, **entry})
+        for name, entry in entries.items()
+    ]
+    for file in loaded.files:
+        for server in file.mcp_servers:
+            if server.name in entries:
+                raise InvalidTool(
+                    f"{file.file}: mcp_servers.{server.name}: the project file has a server of "
+                    "that name already"
+                )
+    servers = (*own, *loaded.mcp_servers)
+    if servers and find_spec("mcp") is None:
+        raise UsageError(f"mcp_servers needs mcp; install it with: {install_command('mcp')}")
+    return servers
+
+
+def runtime_config(
+    options: RuntimeOptions, registry: HostToolRegistry, servers: Sequence[McpServerConfig]
+) -> RuntimeConfig:
+    """The configuration of a runtime. Raises `UsageError`."""
+    from toolcrib.approval.policy_file import load_policy
+    from toolcrib.egress import EgressPolicy
+    from toolcrib.project.hosted_tools import hosted_tools_of
+    from toolcrib.runtime.config import RuntimeConfig
+    from toolcrib.store.sqlite import SqliteStore
+
+    project = options.project
+    config = RuntimeConfig(
+        host_tool_registry=registry,
+        toolsets=_toolsets(options.toolset or ()),
+        hosted_tools=() if project is None else hosted_tools_of(project),
+        mcp_servers=servers,
+        policy=None if options.policy is None else load_policy(options.policy),
+        expected_tools=options.expect_tool or (),
+        hooks=_hooks(options.hooks or ()),
+        adapter=_adapter(options),
+        instructions=options.instructions,
+        approver=options.approver or _approver(options.approver_place),
+        approve_own_calls=options.approve_own_calls,
+        bind_to=options.bind_to,
+        limits=_call_limits(project),
+        egress=EgressPolicy.of(options.allow_egress or ()),
+        callers_choose=_caller_choices(options),
+        principal_limits=_principal_limits(options),
+        anchors=_anchors(options),
+        **_bounds(options),
+    )
+    # Last, so that no error before it leaves it open.
+    store = None if options.store is None else SqliteStore(options.store)
+    return replace(config, store=store)
+
+
+def _bounds(options: RuntimeOptions) -> dict[str, Any]:
+    """The bounds that have a default in the runtime, where they are set."""
+    bounds: dict[str, Any] = {
+        "drain_seconds": options.drain_seconds,
+        "idle_seconds": options.idle_seconds,
+    }
+    if options.project is not None:
+        limits = options.project.limits
+        bounds["cwd"] = str(options.project.folder)
+        for name in ("max_sessions", "max_payload_bytes", "event_backlog"):
+            bounds[name] = getattr(limits, name)
+        if options.drain_seconds is None:
+            bounds["drain_seconds"] = limits.drain_seconds
+    return {name: value for name, value in bounds.items() if value is not None}
+
+
+def _call_limits(project: Project | None) -> Limits | None:
+    from toolcrib.calls.outcome import Limits
+
+    if project is None:
+        return None
+    bounds = {name: each for name, each in asdict(project.limits.call).items() if each is not None}
+    return Limits(**bounds) if bounds else None
+
+
+def _adapter(options: RuntimeOptions) -> PromptAdapter | None:
+    from toolcrib.project.model import adapter_of, named_adapter
+
+    if options.adapter is not None:
+        return named_adapter(options.adapter, "--adapter")
+    if options.project is None or not options.uses_model:
+        return None
+    return adapter_of(options.project.model)
+
+
+def import_object(place: str, origin: str) -> Any:
+    """The object at `MODULE:NAME`. `origin` is the flag or the key that names it."""
+    from toolcrib.host_tools.python_modules import import_named
+
+    module, _, name = place.partition(":")
+    if not name:
+        raise UsageError(f"{origin} {place}: write MODULE:NAME")
+    try:
+        return getattr(import_named(module), name)
+    except AttributeError:
+        raise UsageError(f"{origin} {place}: {module!r} has no {name!r}") from None
+
+
+def _toolsets(places: Sequence[str]) -> list[Toolset]:
+    from toolcrib.toolsets.toolset import Toolset
+
+    toolsets: list[Toolset] = []
+    for place in places:
+        toolset = import_object(place, "toolsets")
+        if callable(toolset) and not isinstance(toolset, Toolset):
+            toolset = toolset()
+        if not isinstance(toolset, Toolset):
+            raise UsageError(
+                f"toolsets {place} is {type(toolset).__name__}; name a Toolset, or a function that "
+                "makes one"
+            )
+        toolsets.append(toolset)
+    return toolsets
+
+
+def _hooks(places: Sequence[str]) -> Hooks | None:
+    from toolcrib.calls.hooks import Hooks
+
+    listed: list[Hooks] = []
+    for place in places:
+        hooks = import_object(place, "hooks")
+        if not isinstance(hooks, Hooks):
+            raise UsageError(
+                f"hooks {place} is {type(hooks).__name__}; write one of toolcrib.Hooks"
+            )
+        listed.append(hooks)
+    return Hooks.combined(listed) if listed else None
+
+
+def _approver(place: str | None) -> Approver | None:
+    if place is None:
+        return None
+    approver = import_object(place, "approver")
+    if isinstance(approver, type) or not callable(getattr(approver, "ask", None)):
+        raise UsageError(f"approver {place} is no approver; write one with `async def ask`")
+    return approver
+
+
+def _caller_choices(options: RuntimeOptions) -> CallerChoices:
+    from toolcrib.runtime.ownership import CallerChoices
+
+    roots = [str(root.absolute()) for root in options.allow_cwd or ()]
+    return CallerChoices(roots=roots, variables=options.allow_env or ())
+
+
+def _principal_limits(options: RuntimeOptions) -> PrincipalLimits:
+    from toolcrib.runtime.quotas import PrincipalLimits
+
+    limits = {
+        "concurrent_calls": options.max_calls,
+        "calls_per_minute": options.max_calls_per_minute,
+        "open_sessions": options.max_open_sessions,
+        "payload_bytes_per_day": options.max_bytes_per_day,
+    }
+    return PrincipalLimits(**{name: most for name, most in limits.items() if most is not None})
+
+
+def _anchors(options: RuntimeOptions) -> AnchorOptions | None:
+    from toolcrib.approval.duration import read_duration
+    from toolcrib.store.anchors import AnchorFile, AnchorHook, AnchorKey, AnchorOptions
+
+    targets: list[AnchorTarget] = []
+    if options.anchor_file is not None:
+        targets.append(AnchorFile(options.anchor_file))
+    if options.anchor_url is not None:
+        targets.append(AnchorHook(options.anchor_url))
+    if not targets:
+        if options.signing_key is not None:
+            raise UsageError("--signing-key signs nothing without --anchor-file or --anchor-url")
+        return None
+    key = None if options.signing_key is None else AnchorKey.load(options.signing_key)
+    return AnchorOptions(
+        targets=targets, key=key, every_seconds=read_duration(options.anchor_every)
+    )
