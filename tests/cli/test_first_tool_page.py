@@ -68,9 +68,7 @@ def test_its_test_command_passes(project: Path) -> None:
     assert done.returncode == 0
 
 
-def test_the_second_way_goes_with_the_first(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_second_way_goes_with_the_first(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last block is a project file: tools of a module and of a YAML file."""
     (project / "toolcrib.yaml").write_text(blocks("yaml")[-1], "utf-8")
     (project / "host-tools.yaml").write_text(

@@ -187,9 +187,9 @@ class ArgumentForm:
         schema: Any = cast("dict[str, Any]", self.parameters["properties"])[name]
         if is_null or not isinstance(schema, dict):
             return schema
-        listed = cast("dict[str, Any]", schema).get("anyOf") or ()
-        others = [each for each in listed if each != {"type": "null"}]
-        return others[0] if len(others) == 1 else schema
+        facts = cast("dict[str, Any]", schema)
+        others = [each for each in facts.get("anyOf") or () if each != {"type": "null"}]
+        return others[0] if len(others) == 1 else facts
 
     def _resolved(self, schema: Any, depth: int = 8) -> Mapping[str, Any]:
         """A schema with what its references name; what cannot be resolved may be anything."""
