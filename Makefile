@@ -16,7 +16,7 @@ EXTRAS := acp,audit,cli,code,llama,mcp,metrics,oidc,openai,otlp,pydantic-ai,relo
 
 .DEFAULT_GOAL := help
 .PHONY: help setup node demo test check lint types unit wire coverage slow crash load docs dist \
-	conformance schemathesis model-test bench mutants format clean
+	deploy-check deploy-lint conformance schemathesis model-test bench mutants format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ demo: $(DEMO_STAMP) ## Run the demo; needs no key and no network
 
 check: lint types unit ## Before every commit: lint, types, unit tests
 
-test: lint types coverage slow crash load docs dist ## All that the CI runs
+test: lint types coverage slow crash load docs dist deploy-lint ## All that the CI runs
 
 lint: setup ## Lint and check the format
 	$(BIN)/ruff check .
@@ -80,6 +80,12 @@ docs: setup ## Build the documentation site into build/site; warnings are errors
 
 dist: setup ## Build sdist and wheel into dist/, install the wheel into a fresh environment, run it
 	$(BIN)/python scripts/dist.py
+
+deploy-lint: setup ## Lint the Dockerfile, the compose file, the proxies' files and the unit in deploy/
+	$(BIN)/python scripts/deploy_check.py
+
+deploy-check: setup ## The same, and build the image if a Docker daemon is there
+	$(BIN)/python scripts/deploy_check.py --build
 
 conformance: setup node ## The official MCP conformance suite against our server, in both eras
 	scripts/conformance.sh

@@ -22,6 +22,7 @@ SECTIONS = (
     "imports",
     "concurrency",
     "sqlite",
+    "query",
     "agent",
     "servers",
     "stdio",

@@ -31,6 +31,7 @@ settings.load_profile("mutants" if _is_mutated else "ci" if os.environ.get("CI")
 _WIRE = (
     "adapters/openai",
     "adapters/pydantic_ai",
+    "client",
     "conformance",
     "embedded",
     "mcp_client",

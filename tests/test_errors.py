@@ -17,6 +17,7 @@ PRIVATE = {
     "KeysUnavailable": "an issuer that cannot be asked; the login turns it into a refusal",
     "LoginFailed": "a login that is refused; the middleware turns it into a refusal",
     "MissingFact": "a scenario's lookup; the scripted backend turns it into BackendFailed",
+    "NotAccepted": "a webhook that did not take a notice; its delivery tries again",
     "NotStrict": "decides whether a schema is sent in strict mode; caught in the same module",
     "_InvalidEntry": "a fault on its way to the reader of the same file, which names the line",
 }

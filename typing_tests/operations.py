@@ -3,6 +3,7 @@
 from typing import assert_type
 
 from toolcrib import RuntimeConfig, create_runtime
+from toolcrib.client import AsyncClient, Client
 from toolcrib.ledger import Event
 from toolcrib.runtime.messages import CallResult, PromptResult, SessionFacts
 from toolcrib.runtime.principal import Principal
@@ -19,4 +20,21 @@ async def operate() -> None:
         ann = runtime.as_principal(Principal("ann", frozenset({"caller"})))
         assert_type(await ann.send_prompt("s1", "Hello"), PromptResult)
         async for event in runtime.events("s1"):
+            assert_type(event, Event)
+
+
+async def operate_remotely() -> None:
+    async with AsyncClient("http://127.0.0.1:8420") as client:
+        assert_type(await client.call_tool("s1", "add", {"a": 1}), CallResult)
+        await client.call_tool("s1", 5)  # pyright: ignore[reportArgumentType]
+        async for event in client.events("s1"):
+            assert_type(event, Event)
+
+
+def operate_blocking() -> None:
+    with Client("http://127.0.0.1:8420") as client:
+        assert_type(client.open_session("s1"), SessionFacts)
+        assert_type(client.call_tool("s1", "add", {"a": 1}), CallResult)
+        client.call_tool("s1", "add", arguements={})  # pyright: ignore[reportCallIssue]
+        for event in client.events("s1"):
             assert_type(event, Event)

@@ -35,6 +35,21 @@ STATUS_STYLES: Final[Mapping[str, str]] = {
 """The colour of each word for how a call or a request stands. The word alone says it, too."""
 
 
+def end_word(*, is_success: bool, failure_kind: str | None) -> str:
+    """How a call ended, in the one word that people are shown for it."""
+    if is_success:
+        return "ok"
+    match failure_kind:
+        case "denied" | "not_permitted":
+            return "denied"
+        case "expired":
+            return "expired"
+        case "cancelled":
+            return "stopped"
+        case _:
+            return "failed"
+
+
 def showable(text: str) -> str:
     """Return `text` with every character escaped that a terminal would obey, hide or reorder."""
     if text.isascii() and text.isprintable():

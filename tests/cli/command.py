@@ -161,10 +161,10 @@ async def serving(
     *arguments: str | Path,
     cwd: Path,
     tokens: Sequence[str] = ("--token-file", "token"),
-    command: str = "serve --http",
+    command: str = "serve",
     **env: str,
 ) -> AsyncGenerator[Served]:
-    """`toolcrib serve --http`, or another command, on a free port, with a token in `cwd`."""
+    """`toolcrib serve`, or another command, on a free port, with a token in `cwd`."""
     process = await asyncio.create_subprocess_exec(
         *MAIN,
         *(*command.split(), "--port", "0", *tokens),

@@ -1,23 +1,39 @@
-"""A prompt on the screen while it is answered."""
+"""A prompt on the screen while it is answered, and the commands of a chat."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 import pytest
 
-from toolcrib.cli.chat import MAX_CHARS, EventScreen
-from toolcrib.runtime.event_reader import Envelope
+from tests.runtime.host_runtime import host_tool, scripted, serving
+from toolcrib import Event, Failure, TextDelta, ToolInvoked, ToolOutput, ToolProgress
+from toolcrib.cli.chat import HELP, TerminalChat
+from toolcrib.cli.event_screen import MAX_CHARS, EventScreen
+from toolcrib.failures import FailureKind
+from toolcrib.ledger.events import SessionOpened
+from toolcrib.ledger.prompt_events import ToolWithheld
+from toolcrib.testing import ScriptedOpenAI, calls, says
+from toolcrib.tools.identity import ToolRef
+
+BASE: Final[Any] = {"session_id": "s", "at": 1.0}
+CALL: Final[Any] = {**BASE, "call_id": "call_1", "tool": "add"}
+ADD: Final = ToolRef("add", "host", "1.0.0", "digest", "local")
 
 
-def event(kind: str, **data: Any) -> Envelope:
-    return Envelope("s", 1, kind, 1.0, data)
+def piece(text: str, step: int = 1) -> TextDelta:
+    return TextDelta(**BASE, turn=1, step=step, text=text)
 
 
-def piece(text: str, step: int = 1) -> Envelope:
-    return event("model.text_delta", turn=1, step=step, text=text)
-
-
-def invoked(message: str, *, success: bool = True) -> Envelope:
-    return event("tool.invoked", name="add", params={"a": 1}, message=message, success=success)
+def invoked(message: str, failure: FailureKind | None = None) -> ToolInvoked:
+    return ToolInvoked(
+        **BASE,
+        call_id="call_1",
+        name="add",
+        params={"a": 1},
+        message=message,
+        success=failure is None,
+        failure=None if failure is None else Failure(failure, message),
+    )
 
 
 def test_text_comes_in_pieces_and_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,15 +85,15 @@ def test_a_silent_screen_keeps_the_text_back(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("shown", "line"),
     [
-        (event("tool.progress", tool="add", current=2.0, total=4.0), "add: 2 of 4\n"),
-        (event("tool.progress", tool="add", current=2.0, message="far"), "add: 2 far\n"),
-        (event("tool.output", tool="add", chunk="line\n"), "add: line\n"),
-        (event("tool.withheld", tool={"name": "add"}, reason="no"), "add is unavailable: no\n"),
-        (event("session.opened", fence=1), ""),
+        (ToolProgress(**CALL, current=2.0, total=4.0), "add: 2 of 4\n"),
+        (ToolProgress(**CALL, current=2.0, message="far"), "add: 2 far\n"),
+        (ToolOutput(**CALL, chunk="line\n"), "add: line\n"),
+        (ToolWithheld(**BASE, turn=1, tool=ADD, reason="no"), "add is unavailable: no\n"),
+        (SessionOpened(**BASE, fence=1), ""),
     ],
 )
 def test_what_tools_do_is_beside_the_answer(
-    shown: Envelope, line: str, capsys: pytest.CaptureFixture[str]
+    shown: Event, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On stderr, one line each; what is not for people is left out."""
     EventScreen().show(shown)
@@ -89,8 +105,8 @@ def test_nothing_can_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> N
     """The model's text, arguments, results and output are all somebody else's."""
     screen = EventScreen()
     screen.show(piece("a\x1b[2J"))
-    screen.show(invoked("b\x1b]0;title\x07", success=False))
-    screen.show(event("tool.output", tool="t\x9b", chunk="c\r\u202e"))
+    screen.show(invoked("b\x1b]0;title\x07", "tool_error"))
+    screen.show(replace(ToolOutput(**CALL, chunk="c\r\u202e"), tool="t\x9b"))
     screen.finish("a\x1b[2J")
 
     seen = capsys.readouterr()
@@ -105,3 +121,101 @@ def test_long_results_are_cut(capsys: pytest.CaptureFixture[str]) -> None:
     long, short = capsys.readouterr().err.splitlines()
     assert f"{'x' * MAX_CHARS}..." in long
     assert "one two" in short
+
+
+@pytest.mark.parametrize(
+    ("failure", "line"),
+    [
+        (None, 'add {"a": 1} -> no (0.00 s)\n'),
+        ("denied", 'add {"a": 1} denied: no (0.00 s)\n'),
+        ("not_permitted", 'add {"a": 1} denied: no (0.00 s)\n'),
+        ("expired", 'add {"a": 1} expired: no (0.00 s)\n'),
+        ("tool_error", 'add {"a": 1} failed: no (0.00 s)\n'),
+    ],
+)
+def test_denied_and_failed_look_different(
+    failure: FailureKind | None, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N looks: a call that somebody refused says so, and is no failure of the tool."""
+    EventScreen().show(invoked("no", failure))
+
+    assert capsys.readouterr().err == line
+
+
+async def typed(
+    capsys: pytest.CaptureFixture[str], script: ScriptedOpenAI, *lines: str
+) -> list[str]:
+    """What each line of a chat brings to the screen."""
+    shown: list[str] = []
+    tools = host_tool("add"), host_tool("pay", requires_approval=True)
+    async with serving(*tools, adapter=scripted(script)) as runtime:
+        chat = await runtime.chat("desk")
+        for line in lines:
+            await TerminalChat(chat, out=None).take(line)
+            seen = capsys.readouterr()
+            shown.append(seen.err + seen.out)
+    return shown
+
+
+WAITING: Final = [calls("pay", {"a": 1, "b": 2})]
+
+
+async def test_no_command_goes_to_the_model(capsys: pytest.CaptureFixture[str]) -> None:
+    """N looks: `/help` and its like are answered here; an unknown one is told, with a hint."""
+    script = ScriptedOpenAI()
+    shown = await typed(capsys, script, "/help", "/tools", "/aprove", "/etc/hosts", "/approve")
+
+    assert script.requests == []
+    assert shown[0] == f"{HELP}\n"
+    assert shown[1] == "add: The tool add.\npay (needs approval): The tool pay.\n"
+    assert "there is no command /aprove; did you mean /approve?" in shown[2]
+    assert "there is no command /etc/hosts; /help lists the commands" in shown[3]
+    assert shown[4] == "nothing waits for approval\n"
+
+
+async def test_a_prompt_may_begin_with_a_slash(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two slashes are one, and no command."""
+    script = ScriptedOpenAI([says("A file.")])
+    await typed(capsys, script, "//etc/hosts is what?")
+
+    assert script.requests[0]["input"][0]["content"][0]["text"] == "/etc/hosts is what?"
+
+
+async def test_a_waiting_call_is_approved_in_the_chat(capsys: pytest.CaptureFixture[str]) -> None:
+    """N looks: waiting looks like waiting, and `/approve` goes on."""
+    script = ScriptedOpenAI(WAITING, [says("Paid.")])
+    waiting, refused, approved = await typed(capsys, script, "Pay!", "/approve please", "/approve")
+
+    assert 'waits for approval: pay {"a": 1, "b": 2}' in waiting
+    assert "/approve or /deny [REASON] decides it" in waiting
+    assert "nothing is decided" in refused
+    assert 'pay {"a": 1, "b": 2} -> 3' in approved
+    assert approved.endswith("Paid.\n")
+
+
+async def test_a_waiting_call_is_denied_in_the_chat(capsys: pytest.CaptureFixture[str]) -> None:
+    """`/deny` takes a reason, which the model reads."""
+    script = ScriptedOpenAI(WAITING, [says("As you like.")])
+    _, denied = await typed(capsys, script, "Pay!", "/deny not today")
+
+    assert 'pay {"a": 1, "b": 2} denied: ' in denied
+    assert "not today" in str(script.requests[1]["input"])
+
+
+async def test_of_several_waiting_calls_one_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is decided that was not meant."""
+    both = [calls("pay", {"a": at, "b": 1}, call_id=f"call_{at}") for at in (1, 2)]
+    script = ScriptedOpenAI(both, [says("Done.")])
+    waiting, several, unknown = await typed(capsys, script, "Pay!", "/approve", "/deny apr_none")
+
+    assert waiting.count("waits for approval: pay") == 2
+    assert "several requests wait; name one:" in several
+    assert "no request apr_none waits" in unknown
+
+
+async def test_a_prompt_that_failed_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """N looks: failed is not waiting, and the chat goes on."""
+    failed, again = await typed(capsys, ScriptedOpenAI(), "Hello?", "Hello?")
+
+    assert failed.startswith("failed: ")
+    assert again == failed

@@ -40,7 +40,7 @@ def test_newcomers_b_a_tool_that_raised_shows_its_traceback() -> None:
     assert done.exit_code == 1
     assert "broken_tools.py" in done.stderr
     assert "return {}[key]" in done.stderr
-    assert "boom: tool_error: KeyError: 'k'" in done.stderr
+    assert "boom failed: tool_error: KeyError: 'k'" in done.stderr
     assert "Traceback" not in done.stdout
 
 
@@ -55,7 +55,7 @@ def test_without_it_the_failure_is_a_sentence() -> None:
     done = invoke(*CALL)
 
     assert "Traceback" not in done.stderr
-    assert "boom: tool_error: KeyError: 'k'" in done.stderr
+    assert "boom failed: tool_error: KeyError: 'k'" in done.stderr
     assert logging.getLogger("toolcrib").level == logging.NOTSET
 
 

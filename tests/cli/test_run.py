@@ -192,6 +192,9 @@ class TestAtATerminal:
             started.terminal.type("Thanks!\n")
             await started.see("You are welcome.")
             await started.see("\r\n> ")
+            started.terminal.type("/tools\n")
+            await started.see("shout (needs approval): Shout a text.")
+            await started.see("\r\n> ")
             started.terminal.type(CTRL_D)
             assert await started.exit_code() == 0
 

@@ -24,16 +24,45 @@ def call(*words: str) -> Result:
 
 class TestSeeing:
     def test_tools_are_listed(self) -> None:
-        """R37: each with its version and place, and whether it asks."""
+        """R37: each with its source, and whether it asks; in a pipe, one a line and uncut."""
         lines = invoke("tools", "list", *MODULE).stdout.splitlines()
 
         assert lines == [
-            "add 0.0.0 local - Add two numbers.",
-            "shout 0.0.0 local requires_approval - Shout a text.",
-            "chatter 0.0.0 local - Print where answers go.",
-            "linger 0.0.0 local - Never end.",
-            "hack 0.0.0 local - Write what a terminal would obey.",
+            "add\thost\tno\tAdd two numbers.",
+            "shout\thost\tasks\tShout a text.",
+            "chatter\thost\tno\tPrint where answers go.",
+            "linger\thost\tno\tNever end.",
+            "hack\thost\tno\tWrite what a terminal would obey.",
         ]
+
+    def test_the_policy_says_what_asks(self, folder: Path) -> None:
+        """Looks: with a policy the rules count, and what depends on the call is marked."""
+        (folder / "policy.yaml").write_text(
+            "version: 1\nrules:\n"
+            "  - deny: hack\n"
+            "  - allow: shout\n"
+            "  - ask: add\n    arguments: {/a: {min: 10}}\n"
+            '  - allow: "*"\n'
+        )
+        lines = invoke("tools", "list", *MODULE, "--policy", "policy.yaml").stdout.splitlines()
+
+        assert [line.split("\t")[2] for line in lines[:5]] == ["no*", "no", "no", "no", "denied"]
+        assert "policy explain" in lines[5]
+
+    def test_a_broken_policy_is_told(self, folder: Path) -> None:
+        """No list that a policy could contradict."""
+        (folder / "policy.yaml").write_text("rules: nothing")
+        done = invoke("tools", "list", *MODULE, "--policy", "policy.yaml")
+
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert "policy.yaml" in done.stderr
+
+    def test_one_source_only(self) -> None:
+        """Looks: of many mounted tools, those of one source."""
+        assert invoke("tools", "list", *MODULE, "--source", "host").stdout.count("\n") == 5
+        assert invoke("tools", "list", *MODULE, "--source", "mcp:files").stdout == ""
+        listed = invoke("tools", "list", *MODULE, "--source", "mcp:files", "--json").stdout
+        assert json.loads(listed)["tools"] == []
 
     def test_a_list_as_json(self) -> None:
         """R37, R47: a program gets what every transport tells of a tool."""
@@ -54,6 +83,7 @@ class TestSeeing:
         done = invoke("tools", "show", "add", *MODULE)
 
         assert "source:            host" in done.stdout
+        assert "  a: integer; One." in done.stdout
         assert '"a"' in done.stdout
         shown = json.loads(invoke("tools", "show", "add", *MODULE, "--json").stdout)
         assert shown["parameters"]["properties"]["a"]["type"] == "integer"

@@ -17,6 +17,7 @@ from toolcrib.ledger.events import SessionOpened, ToolInvoked
 from toolcrib.ledger.prompt_events import TextDelta
 from toolcrib.runtime import approval_messages, audit_messages, messages, typed_operations
 from toolcrib.runtime.approval_messages import GrantTerms
+from toolcrib.runtime.blocking_operations import BlockingOperations
 from toolcrib.runtime.event_reader import Envelope
 from toolcrib.runtime.messages import Nothing
 from toolcrib.runtime.operations import OPERATIONS
@@ -25,7 +26,7 @@ from toolcrib.runtime.service import as_json
 from toolcrib.runtime.session_events import SessionEvents, UnknownEvent, typed_event
 from toolcrib.runtime.typed_operations import TypedOperations
 
-BESIDES = {"run_operation", "events", "open_session"}
+BESIDES = {"run_operation", "events", "open_session", "watch_approvals"}
 """Methods that are no operation themselves."""
 METHODS = {
     name: method
@@ -80,6 +81,12 @@ async def test_parameters_and_results_are_those_of_the_operation(method: str) ->
     names = {name: value for module in modules for name, value in vars(module).items()}
     promised = get_type_hints(METHODS[method], names)["return"]
     assert promised == (type(None) if operation.result is Nothing else operation.result)
+
+
+def test_blocking_operations_are_the_same() -> None:
+    """Whoever cannot await has every operation too, by the same name and parameters."""
+    for name, method in {**METHODS, "open_session": TypedOperations.open_session}.items():
+        assert inspect.signature(vars(BlockingOperations)[name]) == inspect.signature(method)
 
 
 async def test_a_runtime_has_the_operations_typed() -> None:

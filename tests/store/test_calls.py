@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,13 @@ import pytest
 from tests.store.facts import FakeClock, event
 from toolcrib import Answer, Approve, Deny, Executor, Session, tool
 from toolcrib.approval.caller import Caller
+from toolcrib.errors import LedgerBroken
 from toolcrib.ledger.prompt_events import ModelResponded, PromptResumed, PromptStarted
 from toolcrib.store import MemoryStore, SqliteStore, Store
 from toolcrib.store.call_query import CallQuery, CallRow, RowStatus
+from toolcrib.store.prices import UNKNOWN_PRICES
 from toolcrib.store.store import every
+from toolcrib.store.verification import verify_session
 
 ALICE = Caller("alice", "http")
 BOB = Caller("bob", "mcp")
@@ -253,6 +258,7 @@ async def test_sums_count_calls_failures_tokens_and_cost(priced: Store, clock: F
     assert (day.key, day.calls, day.failures, day.requests) == ("1970-01-12", 8, 2, 2)
     assert (day.input_tokens, day.output_tokens, day.cost, day.unpriced) == (8, 4, 0.3, 1)
     assert day.waited_seconds == 20.0
+    assert day.prices == ("tests 1",)
     by_model = {each.key: each for each in priced.call_sums(CallQuery(), "model")}
     assert (by_model["m1"].cost, by_model["free"].cost) == (0.3, None)
     by_tool = {each.key: each for each in priced.call_sums(CallQuery(), "tool")}
@@ -372,3 +378,55 @@ async def test_other_records_make_no_rows(
         await session.record(replace(event("s", "c1"), at=clock.now))
 
     assert rows(store, statuses=(status,)) == []
+
+
+CHANGES = (
+    "UPDATE calls SET status = 0 WHERE status = 1",
+    "UPDATE calls SET principal = NULL WHERE seq = 3",
+    "DELETE FROM calls WHERE status = 2",
+    "UPDATE names SET name = 'mallory' WHERE name = 'alice'",
+    "INSERT INTO calls (session, seq, last_seq, kind, at, status, duration, waited, turn)"
+    " SELECT session, 2, 2, 0, 1.0, 0, 0, 0, 0 FROM calls LIMIT 1",
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_an_index_that_was_changed_is_found_and_made_anew(
+    change: str, sqlite: SqliteStore, sqlite_path: Path, clock: FakeClock
+) -> None:
+    """The ledger is the truth: verification compares the index with it, reindexing restores it."""
+    await play(sqlite, clock)
+    before = rows(sqlite, kind=None)
+    verify_session(sqlite, "shop")
+    with closing(sqlite3.connect(sqlite_path)) as connection, connection:
+        connection.execute(change)
+
+    with pytest.raises(LedgerBroken, match="audit reindex"):
+        verify_session(sqlite, "shop")
+    sqlite.reindex()
+
+    verify_session(sqlite, "shop")
+    assert rows(sqlite, kind=None) == before
+
+
+async def test_a_session_with_deleted_payloads_verifies(store: Store, clock: FakeClock) -> None:
+    """Calls whose records are gone in part are not held against the index."""
+    await play(store, clock)
+    async with await Session.open(store, "shop", clock=clock) as session:
+        await session.delete_payloads(by="ada")
+        (waiting,) = session.approvals.pending()
+        await session.approvals.decide(waiting.approval_id, Deny("no"), by="carol")
+        await Executor(session, [pay]).call("pay", call_id=waiting.call_id)
+
+    verify_session(store, "shop")
+    assert [row.status for row in rows(store, session_id="shop")] == ["denied"]
+
+
+async def test_reindexing_prices_what_had_no_price(sqlite_path: Path, clock: FakeClock) -> None:
+    """What was written without a table of prices gets its cost later."""
+    with SqliteStore(sqlite_path, clock=clock, prices=UNKNOWN_PRICES) as store:
+        await play(store, clock)
+        assert [each.cost for each in store.call_sums(CallQuery(), "day")] == [None]
+    with SqliteStore(sqlite_path, clock=clock, prices=TenCents()) as store:
+        store.reindex()
+        assert [each.cost for each in store.call_sums(CallQuery(), "day")] == [0.3]

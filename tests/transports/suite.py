@@ -101,6 +101,8 @@ class AskingDriver:
 
 
 _IDS = re.compile(r"(?<![a-z])(call|apr|ses|grant)_(?:[0-9]+_[0-9]+|[0-9a-f]{8,})\b")
+_KEYED = re.compile(r"key_[0-9a-f]{32}\b")
+"""Ids of calls that were made under an idempotency key."""
 _TIMES = {"at", "created_at", "deadline", "duration_seconds", "waited_seconds", "transport"}
 
 
@@ -114,7 +116,7 @@ def normal(told: Json) -> Json:
         return {key: None if key in _TIMES else normal(value) for key, value in facts.items()}
     if isinstance(told, list):
         return [normal(each) for each in cast("list[Json]", told)]
-    return _IDS.sub(r"\1_*", told) if isinstance(told, str) else told
+    return _KEYED.sub("call_*", _IDS.sub(r"\1_*", told)) if isinstance(told, str) else told
 
 
 async def until(events: AsyncIterator[Json], kind: str) -> list[Json]:

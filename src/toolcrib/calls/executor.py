@@ -238,6 +238,20 @@ class Executor:
         self._changed(name, old, None)
         return True
 
+    def replace_governance(
+        self, *, policy: Policy | None, approver: Approver | None, hooks: Hooks | None
+    ) -> None:
+        """Put another policy, approver and hooks in place, all at once. Calls that wait are judged
+        by the new policy when they go on. Raises `InvalidHooks`, and then nothing has changed.
+        """
+        if hooks is not None:
+            hooks.check(self._table.tools)
+        self._policy, self._approver, self._hooks = policy, approver, hooks
+        self._gate.replace(policy, approver)
+        self._chains.clear()
+        for name in self._table.tools:
+            self._link_hooks(name)
+
     @contextmanager
     def turn(self) -> Generator[int]:
         """One prompt and all that follows from it: tools stay as they are until it ends.

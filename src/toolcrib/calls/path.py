@@ -265,6 +265,10 @@ class LazyGate:
         self._listed_elsewhere = listed_elsewhere
         self._gate: Gate | None = None
 
+    def replace(self, policy: Policy | None, approver: Approver | None) -> None:
+        """Decide by another policy, and ask another approver, from now on."""
+        self._policy, self._approver, self._gate = policy, approver, None
+
     def must_decide(self, call: Call) -> bool:
         """False when there is nothing to decide: no policy, and nobody asks about this tool."""
         return (

@@ -1,4 +1,4 @@
-"""`toolcrib audit`: prove that a ledger is whole, and read its end."""
+"""`toolcrib audit`: list calls, sum their cost, prove that ledgers are whole, and read them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from toolcrib.cli.calls import query, usage
 from toolcrib.cli.output import Exit, fail, show, show_json, show_json_line, show_note
 from toolcrib.cli.store_options import (
     AnySession,
@@ -26,10 +27,16 @@ if TYPE_CHECKING:
     from toolcrib.ledger.record import Head, Record
     from toolcrib.store.sqlite import SqliteStore
 
-app = typer.Typer(help="Prove that ledgers are whole, and read them.", no_args_is_help=True)
+app = typer.Typer(
+    help="List calls and their cost, and prove that ledgers are whole.", no_args_is_help=True
+)
 
 LOOK_SECONDS: Final = 0.5
 """How often `tail --follow` looks for more."""
+
+
+app.command("query")(query)
+app.command("usage")(usage)
 
 
 @app.command()
@@ -136,6 +143,30 @@ def verify_command(
         show_note(_summary(results))
     if any(result.fault is not None for result in results):
         raise typer.Exit(Exit.FAILED)
+
+
+@app.command()
+def reindex(
+    store: StoreFile,
+    prices: Annotated[
+        Path | None,
+        typer.Option("--prices", exists=True, dir_okay=False, help="Prices of models, as YAML."),
+    ] = None,
+) -> None:
+    """Make the index of calls anew from the ledgers, with the prices of now.
+
+    Example: toolcrib audit reindex --store crib.sqlite3
+    """
+    from toolcrib.store.prices import read_prices
+
+    table = None
+    if prices is not None:
+        try:
+            table = read_prices(prices)
+        except UsageError as error:
+            fail(str(error))
+    with open_store(store, prices=table) as crib:
+        show(f"indexed {crib.reindex()} records")
 
 
 def _session_ids(store: SqliteStore) -> list[str]:

@@ -1,168 +1,153 @@
-"""A chat in the terminal, in one session of a runtime in this process.
-
-While a prompt is answered, the model's text goes to stdout and the tools' activity to stderr.
-"""
+"""A chat in the terminal: lines are prompts, and words with a slash are commands."""
 
 from __future__ import annotations
 
-import asyncio
-import json
+import difflib
 import sys
-from collections.abc import AsyncIterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, TextIO
 
 from toolcrib.approval.console import Console
-from toolcrib.cli.output import Exit, show_note, stream
-from toolcrib.cli.results import prompt_status
-from toolcrib.cli.service import current_person
-from toolcrib.errors import EndOfInput
-from toolcrib.runtime.service import as_json
+from toolcrib.cli.event_screen import EventScreen, shown_call
+from toolcrib.cli.output import show_note
+from toolcrib.errors import EndOfInput, Refused
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.event_reader import Envelope
-    from toolcrib.runtime.principal import Principal
-    from toolcrib.runtime.runtime import Runtime
+    from toolcrib.runtime.approval_messages import ApprovalFacts
+    from toolcrib.runtime.chat import Chat, ChatTurn
+
+HELP: Final = """\
+/tools               the tools that the model may use
+/approve [ID]        let the call that waits run
+/deny [ID] [REASON]  refuse it; the model is told the reason
+/resume              go on with a prompt that was cut off, or decided by somebody else
+/help                these lines
+/exit                end the chat; so does Ctrl-D
+//TEXT               a prompt that begins with a slash"""
 
 
-MAX_CHARS: Final = 200
-"""How much of a call's arguments or result is shown."""
+class TerminalChat:
+    """A chat at a terminal: the model's text goes to `out` (stdout), everything else to stderr."""
 
-
-class EventScreen:
-    """Shows the events of a session. `is_silent` leaves out the model's text."""
-
-    def __init__(self, out: TextIO | None = None, *, is_silent: bool = False) -> None:
+    def __init__(self, chat: Chat, out: TextIO | None) -> None:
+        self._chat = chat
         self._out = out
-        self._is_silent = is_silent
-        self._written = ""
-        self._step: object = None
+        self._commands: dict[str, Callable[[str], Awaitable[None]]] = {
+            "/tools": self._tools,
+            "/approve": self._approve,
+            "/deny": self._deny,
+            "/resume": self._resume,
+            "/help": self._help,
+        }
 
-    async def watch(self, events: AsyncIterable[Envelope]) -> None:
-        """Show all events until the stream ends."""
-        async for event in events:
-            self.show(event)
+    async def run(self) -> None:
+        """Take lines until the input ends or `/exit`."""
+        console = Console(sys.stdin, sys.stderr)
+        show_note(
+            f"session {self._chat.session_id}; /help for help, /exit or Ctrl-D ends it", "dim"
+        )
+        if await self._chat.is_unfinished():
+            show_note("a prompt of this session is not finished; /resume continues it", "yellow")
+        while True:
+            try:
+                line = await console.ask("> ")
+            except EndOfInput:
+                return
+            if line == "/exit":
+                return
+            try:
+                await self.take(line)
+            except Refused as refused:
+                show_note(str(refused), "red")
 
-    def show(self, event: Envelope) -> None:
-        """Show one event, if it is of interest to a person."""
-        data = event.data
-        match event.kind:
-            case "model.text_delta":
-                self._write(data)
-            case "tool.invoked":
-                self._note(_invoked(data), None if data["success"] else "red")
-            case "tool.progress":
-                self._note(_progress(data), "dim")
-            case "tool.output":
-                self._note(f"{data['tool']}: {_cut(data['chunk'].rstrip())}", "dim")
-            case "tool.withheld" | "tool.unavailable":
-                self._note(f"{data['tool']['name']} is unavailable: {data['reason']}", "yellow")
-            case "session.tools_changed":
-                old = [*data["gone"], *(change["old"] for change in data["changed"])]
-                names = ", ".join(tool["name"] for tool in old)
-                self._note(f"tools gone or changed since the last time: {names}", "yellow")
-            case _:
+    async def take(self, line: str) -> None:
+        """Send a prompt, or obey a command. No command goes to the model."""
+        if line.startswith("//") or not line.startswith("/"):
+            if line:
+                await self._answer(self._chat.send(line.removeprefix("/"), waits=False))
+            return
+        word, _, rest = line.partition(" ")
+        command = self._commands.get(word)
+        if command is None:
+            show_note(_unknown(word, [*self._commands, "/exit"]), "red")
+        else:
+            await command(rest.strip())
+
+    async def _answer(self, turn: ChatTurn) -> None:
+        result = await EventScreen(self._out).follow(turn)
+        match result.status:
+            case "waiting":
+                self._show_waiting(await self._chat.pending())
+            case "failed":
+                show_note(f"failed: {result.error or 'no reason is recorded'}", "red")
+            case "cancelled":
+                show_note("cancelled", "yellow")
+            case "completed":
                 pass
 
-    def finish(self, text: str) -> None:
-        """End the answer, and write it now if it was not streamed."""
-        if self._is_silent:
+    def _show_waiting(self, pending: list[ApprovalFacts]) -> None:
+        for facts in pending:
+            call = shown_call(facts.tool, facts.arguments)
+            show_note(
+                f"waits for approval: {call}\n  {facts.approval_id}: {facts.reason}", "yellow"
+            )
+        name = " ID" if len(pending) > 1 else ""
+        show_note(f"/approve{name} or /deny{name} [REASON] decides it", "dim")
+
+    async def _help(self, _: str) -> None:
+        show_note(HELP)
+
+    async def _tools(self, _: str) -> None:
+        listed = await self._chat.tools()
+        for tool in listed.tools:
+            first_line = tool.description.strip().partition("\n")[0]
+            mark = " (needs approval)" if tool.requires_approval else ""
+            show_note(f"{tool.name}{mark}: {first_line}")
+        for name, reason in listed.unavailable.items():
+            show_note(f"{name} is unavailable: {reason}", "yellow")
+        if not listed.tools and not listed.unavailable:
+            show_note("the model has no tools")
+
+    async def _approve(self, rest: str) -> None:
+        request, surplus = await self._chosen(rest)
+        if request is None:
             return
-        if self._written.strip() != text.strip():
-            self._end_line()
-            stream(text, self._out)
-            self._written = text
-        self._end_line()
-
-    def _write(self, data: Mapping[str, Any]) -> None:
-        if self._is_silent:
+        if surplus:
+            show_note("/approve takes an ID and no more; nothing is decided", "red")
             return
-        step = (data["turn"], data["step"])
-        if step != self._step:
-            # Text before a tool call is not part of the answer.
-            self._end_line()
-            self._step, self._written = step, ""
-        stream(data["text"], self._out)
-        self._written += data["text"]
+        await self._chat.approve(request)
+        await self._resume("")
 
-    def _note(self, text: str, style: str | None) -> None:
-        self._end_line()
-        show_note(text, style)
-
-    def _end_line(self) -> None:
-        if self._written and not self._written.endswith("\n"):
-            stream("\n", self._out)
-            self._written += "\n"
-
-
-def _invoked(data: Mapping[str, Any]) -> str:
-    arguments = json.dumps(data.get("params"), ensure_ascii=False)
-    duration = f"{data.get('duration_seconds', 0.0):.2f} s"
-    return f"{data['name']} {_cut(arguments)} -> {_cut(data['message'])} ({duration})"
-
-
-def _progress(data: Mapping[str, Any]) -> str:
-    total, message = data.get("total"), data.get("message")
-    done = f"{data['current']:g}" + (f" of {total:g}" if total is not None else "")
-    return f"{data['tool']}: {done}" + (f" {_cut(message)}" if message else "")
-
-
-def _cut(text: str) -> str:
-    line = " ".join(text.split("\n"))
-    return line if len(line) <= MAX_CHARS else f"{line[:MAX_CHARS]}..."
-
-
-async def chat(session: ChatSession, out: TextIO) -> None:
-    """Send each line that is typed as a prompt, until the input ends or `/exit`."""
-    console = Console(sys.stdin, sys.stderr)
-    show_note(f"session {session.session_id}; /exit or Ctrl-D ends it", "dim")
-    while True:
-        try:
-            text = await console.ask("> ")
-        except EndOfInput:
+    async def _deny(self, rest: str) -> None:
+        request, reason = await self._chosen(rest)
+        if request is None:
             return
-        if text == "/exit":
-            return
-        if text:
-            await _answer(session, text, out)
+        await self._chat.deny(request, reason or None)
+        await self._resume("")
+
+    async def _resume(self, _: str) -> None:
+        await self._answer(self._chat.resume(waits=False))
+
+    async def _chosen(self, rest: str) -> tuple[ApprovalFacts | None, str]:
+        """The request that is meant, and what was written after its id."""
+        pending = await self._chat.pending()
+        name, _, after = rest.partition(" ")
+        for facts in pending:
+            if facts.approval_id == name:
+                return facts, after.strip()
+        if name.startswith("apr_"):
+            show_note(f"no request {name} waits in this session", "red")
+        elif len(pending) == 1:
+            return pending[0], rest
+        elif pending:
+            show_note("several requests wait; name one:", "red")
+            self._show_waiting(pending)
+        else:
+            show_note("nothing waits for approval")
+        return None, ""
 
 
-async def _answer(session: ChatSession, text: str, out: TextIO) -> None:
-    result = await session.answer(text, EventScreen(out))
-    status = prompt_status(result)
-    if status is Exit.WAITING:
-        show_note(f"waits for approval: {', '.join(result['pending'])}", "yellow")
-    elif status is not Exit.OK:
-        show_note(f"no answer: {result['error'] or result['status']}", "red")
-
-
-@dataclass(frozen=True, slots=True)
-class ChatSession:
-    """A session in which prompts are answered, with the events shown meanwhile."""
-
-    runtime: Runtime
-    session_id: str
-    who: Principal
-
-    @classmethod
-    async def open(cls, runtime: Runtime, session_id: str | None) -> ChatSession:
-        """Open a session of the store, or a new one. Raises `Refused`."""
-        who = current_person()
-        operation = "session.create" if session_id is None else "session.resume"
-        params = {} if session_id is None else {"session_id": session_id}
-        session = await runtime.ask(operation, params, who)
-        return cls(runtime, session.session_id, who)
-
-    async def answer(self, text: str, screen: EventScreen) -> dict[str, Any]:
-        """Have the model answer. Raises `Refused`."""
-        facts = await self.runtime.ask("session.get", {"session_id": self.session_id}, self.who)
-        reader = self.runtime.service.follow(self.session_id, facts.last_seq)
-        watching = asyncio.ensure_future(screen.watch(reader))
-        try:
-            params = {"session_id": self.session_id, "text": text, "waits": False}
-            result = as_json(await self.runtime.ask("prompt.send", params, self.who))
-        finally:
-            reader.close()
-            await watching
-        screen.finish(result["text"])
-        return result
+def _unknown(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, 1)
+    hint = f"did you mean {close[0]}?" if close else "/help lists the commands"
+    return f"there is no command {word}; {hint} A prompt that begins with a slash begins with two."

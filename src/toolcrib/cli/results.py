@@ -10,6 +10,7 @@ from typing import Any, Final
 import typer
 
 from toolcrib.cli.output import Exit, show_json, show_note, show_text
+from toolcrib.terminal_text import STATUS_STYLES, end_word
 
 _DENIALS: Final = ("denied", "not_permitted")
 """The failures by a person's and by a policy's denial."""
@@ -53,8 +54,17 @@ def show_call(
     if status is Exit.WAITING:
         show_note(_how_to_continue(result, session_id, place), "yellow")
     elif status is not Exit.OK:
-        show_note(f"{result['tool']}: {_kind(result) or 'failed'}: {result['text']}", "red")
+        word = end_word(is_success=False, failure_kind=_kind(result))
+        show_note(f"{result['tool']} {word}: {_why(result)}", STATUS_STYLES[word])
     return status
+
+
+def _why(result: Mapping[str, Any]) -> str:
+    """What is told of a call that did not complete; the kind of failure, where the word that is
+    shown for it does not say it.
+    """
+    kind, text = _kind(result), str(result["text"])
+    return text if kind in (None, "denied", "expired", "cancelled") else f"{kind}: {text}"
 
 
 def status_of(result: Mapping[str, Any]) -> Exit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -22,8 +22,10 @@ from toolcrib.cli.store_options import Json
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from toolcrib.cli.chat import ChatSession
+    from toolcrib.runtime.chat import Chat
     from toolcrib.runtime.runtime import Runtime
+
+T = TypeVar("T")
 
 
 @takes_runtime_options(*HOST_OPTIONS, "adapter", "instructions")
@@ -50,7 +52,9 @@ def run(
     Example: toolcrib run "How many bolts are left?" --adapter model:adapter
     --host-tools host-tools.yaml
     """
-    from toolcrib.cli.chat import EventScreen, chat
+    from toolcrib.cli.chat import TerminalChat
+    from toolcrib.cli.event_screen import EventScreen
+    from toolcrib.runtime.service import as_json
 
     if options.adapter is None:
         raise typer.BadParameter("no model: name an adapter with --adapter MODULE:NAME")
@@ -64,17 +68,15 @@ def run(
         if json:
             raise typer.BadParameter("--json is for one prompt; give PROMPT")
         with redirected_stdout() as out:
-            run_hosted(
-                options, _with_session(session, lambda chat_session: chat(chat_session, out))
-            )
+            run_hosted(options, _in_chat(session, lambda chat: TerminalChat(chat, out).run()))
         return
     with redirected_stdout() as out:
         screen = EventScreen(out, is_silent=json)
         result = run_hosted(
-            options, _with_session(session, lambda chat_session: chat_session.answer(text, screen))
+            options, _in_chat(session, lambda chat: screen.follow(chat.send(text, waits=False)))
         )
-    store = options.store
-    finish_prompt(result, place_of(store, None, None), json=json, is_shown=True)
+    place = place_of(options.store, None, None)
+    finish_prompt(as_json(result), place, json=json, is_shown=True)
 
 
 def _from_stdin() -> str | None:
@@ -89,13 +91,20 @@ def _from_stdin() -> str | None:
     return text
 
 
-def _with_session(
-    session: str | None, talk: Callable[[ChatSession], Awaitable[Any]]
-) -> Callable[[Runtime], Awaitable[Any]]:
-    from toolcrib.cli.chat import ChatSession
+def _in_chat(
+    session: str | None, talk: Callable[[Chat], Awaitable[T]]
+) -> Callable[[Runtime], Awaitable[T]]:
+    from toolcrib.cli.service import current_person
+    from toolcrib.runtime.chat import Chat
 
-    async def talk_in_session(runtime: Runtime) -> Any:
+    async def talk_in_chat(runtime: Runtime) -> T:
         async with runtime:
-            return await talk(await ChatSession.open(runtime, session))
+            operations = runtime.as_principal(current_person())
+            # A mistyped session is an error here: only a program opens one by its name.
+            if session is None:
+                facts = await operations.create_session()
+            else:
+                facts = await operations.resume_session(session)
+            return await talk(Chat(operations, facts.session_id))
 
-    return talk_in_session
+    return talk_in_chat

@@ -6,16 +6,18 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints
 
 import typer
 
-from toolcrib.cli.output import fail, show_note
-from toolcrib.cli.project_options import current_project
+from toolcrib.cli.output import fail, require_extra, show_note
+from toolcrib.cli.project_options import current_choice, current_project, is_on_command_line
 from toolcrib.errors import Refused, StoreError, UsageError
 from toolcrib.project.runtime import RuntimeOptions
 from toolcrib.project.settings import RUNTIME_SETTINGS, Setting
@@ -23,6 +25,8 @@ from toolcrib.project.settings import RUNTIME_SETTINGS, Setting
 if TYPE_CHECKING:
     import asyncio
 
+    from toolcrib.project.reload import ReloadReport
+    from toolcrib.project.runtime import HostedRuntime
     from toolcrib.runtime.runtime import Runtime
 
 T = TypeVar("T")
@@ -77,7 +81,27 @@ def options_in_force(taken: dict[str, Any]) -> RuntimeOptions:
             if name not in taken and name not in _ONLY_WHERE_TAKEN:
                 others[name] = setting.in_project(project)
     values = {name: value for name, value in {**others, **taken}.items() if value is not None}
-    return RuntimeOptions(project=project, uses_model="adapter" in taken, **values)
+    return RuntimeOptions(
+        project=project, taken=frozenset(taken), uses_model="adapter" in taken, **values
+    )
+
+
+def options_again(options: RuntimeOptions) -> RuntimeOptions:
+    """The options of a running command, with what the project file says now. Raises `UsageError`,
+    also when the file is gone.
+    """
+    project = current_choice().read()
+    if project is None:
+        if options.project is not None:
+            raise UsageError(f"{options.project.file} is gone")
+        return options
+    values: dict[str, Any] = {}
+    for name, setting in _OPTIONS.items():
+        concerns = name in options.taken or name not in _ONLY_WHERE_TAKEN
+        if concerns and not is_on_command_line(name):
+            value = setting.in_project(project)
+            values[name] = setting.default if value is None else value
+    return replace(options, project=project, **values)
 
 
 def takes_runtime_options(
@@ -131,11 +155,21 @@ def run_hosted(
 
     A command whose stdout is a protocol claims its pipes first: modules of the host may print.
     """
+    return _run(options, lambda host: serve(host.runtime), loop_factory)
+
+
+def _run(
+    options: RuntimeOptions,
+    serve: Callable[[HostedRuntime], Awaitable[T]],
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None,
+) -> T:
     import asyncio
 
+    from toolcrib.project.runtime import hosted_runtime as hosted
+
     async def served() -> T:
-        async with hosted_runtime(options) as runtime:
-            return await serve(runtime)
+        async with hosted(options, lambda text: show_note(text, "yellow")) as host:
+            return await serve(host)
 
     try:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
@@ -172,13 +206,67 @@ def run_served(
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> T:
     """As `run_hosted`, for a runtime that others use: it says what it serves, and it reloads."""
+    if options.reload:
+        require_extra("reload", "--reload")
 
-    async def reported(runtime: Runtime) -> T:
-        for line, style in served_lines(runtime, options):
+    async def reported(host: HostedRuntime) -> T:
+        for line, style in served_lines(host.runtime, options):
             show_note(line, style)
-        return await serve(runtime)
+        async with reloads(host, options):
+            return await serve(host.runtime)
 
-    return run_hosted(options, reported, loop_factory=loop_factory)
+    return _run(options, reported, loop_factory)
+
+
+@asynccontextmanager
+async def reloads(host: HostedRuntime, options: RuntimeOptions) -> AsyncGenerator[None]:
+    """Reload on SIGHUP while the block runs, and with `--reload` when a file changes."""
+    import asyncio
+    import signal
+
+    from toolcrib.project.reload import ProjectReload, reload_on
+
+    reload = ProjectReload(host, options, lambda: options_again(options), _show_reload)
+    hangups: asyncio.Queue[None] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, _on_hangup, hangups)
+    tasks = [asyncio.create_task(reload_on(hangups.get, reload))]
+    if options.reload:
+        tasks.append(asyncio.create_task(reload.watch()))
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _on_hangup(hangups: asyncio.Queue[None]) -> None:
+    """Reload; or stop, when the terminal that the command was typed at is gone."""
+    import os
+    import signal
+    import termios
+
+    try:
+        termios.tcgetattr(2)
+        is_gone = False
+    except termios.error as error:
+        is_gone = error.args[0] == errno.EIO
+    if is_gone:
+        os.kill(os.getpid(), signal.SIGTERM)
+    else:
+        hangups.put_nowait(None)
+
+
+def _show_reload(report: ReloadReport) -> None:
+    if report.fault is not None:
+        show_note("not reloaded, everything stays as it was:", "red")
+        show_note(report.fault, "red")
+        return
+    show_note(f"reloaded; {'; '.join(report.changes) or 'nothing changed'}")
+    if report.needs_restart:
+        show_note(f"needs a restart to take effect: {', '.join(report.needs_restart)}", "yellow")
 
 
 def served_lines(runtime: Runtime, options: RuntimeOptions) -> Iterator[tuple[str, str | None]]:

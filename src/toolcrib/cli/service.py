@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar, cast, get_args
 from urllib.parse import quote, urlencode, urlsplit
 
 import typer
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from toolcrib.project.runtime import RuntimeOptions
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
+    from toolcrib.runtime.typed_operations import TypedOperations
     from toolcrib.store.store import Store
 
+T = TypeVar("T")
 
 URL_VARIABLE: Final = "TOOLCRIB_URL"
 TOKEN_VARIABLE: Final = "TOOLCRIB_TOKEN"
@@ -163,6 +165,10 @@ class RuntimeConnection:
 
         call = self._runtime.ask(operation, dict(params or {}), self._who)
         return as_json(self._runner.run(call))
+
+    def run(self, job: Callable[[TypedOperations], Coroutine[Any, Any, T]]) -> T:
+        """Run several operations in one go, as the same person. Raises `Refused`."""
+        return self._runner.run(job(self._runtime.as_principal(self._who)))
 
 
 def current_person(by: str | None = None) -> Principal:

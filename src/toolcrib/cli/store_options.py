@@ -14,6 +14,7 @@ from toolcrib.cli.output import fail
 from toolcrib.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
+    from toolcrib.store.prices import Prices
     from toolcrib.store.sqlite import SqliteStore
 
 StoreFile = Annotated[
@@ -31,7 +32,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 
 @contextmanager
-def open_store(file: Path) -> Generator[SqliteStore]:
+def open_store(file: Path, *, prices: Prices | None = None) -> Generator[SqliteStore]:
     """The store in FILE; an error of the store ends the command with status 1."""
     from toolcrib.store.sqlite import SqliteStore
 
@@ -39,10 +40,15 @@ def open_store(file: Path) -> Generator[SqliteStore]:
     if not file.is_file():
         fail(f"there is no store at {file}")
     try:
-        with SqliteStore(file) as store:
+        with SqliteStore(file, prices=prices) as store:
             yield store
     except (StoreError, UsageError) as error:
         fail(str(error))
+
+
+def short_time_text(at: float) -> str:
+    """A time for a table: to the second, in UTC."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def time_text(at: float) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import sys
+from collections.abc import Awaitable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for
 from toolcrib.cli.arguments import parse_arguments
-from toolcrib.cli.output import show, show_json, show_text
+from toolcrib.cli.output import show_json
 from toolcrib.cli.results import finish_call, place_of
 from toolcrib.cli.runtime_options import (
     HOST_OPTIONS,
@@ -20,6 +21,7 @@ from toolcrib.cli.runtime_options import (
     takes_runtime_options,
 )
 from toolcrib.cli.service import (
+    RuntimeConnection,
     ServiceConnection,
     TokenFile,
     Url,
@@ -28,7 +30,12 @@ from toolcrib.cli.service import (
 )
 from toolcrib.cli.store_options import Json
 from toolcrib.cli.tool_list import plain_list
+from toolcrib.cli.tool_table import show_tool, show_tools
 from toolcrib.errors import Refused
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.messages import CallResult
+    from toolcrib.runtime.typed_operations import TypedOperations
 
 app = typer.Typer(help="List tools, and call them without a model.", no_args_is_help=True)
 
@@ -36,11 +43,17 @@ ToolName = Annotated[str, typer.Argument(metavar="TOOL", help="The tool, as list
 
 
 @app.command("list")
-@takes_runtime_options(*TOOL_OPTIONS)
+@takes_runtime_options(*TOOL_OPTIONS, "policy")
 def list_command(
     options: RuntimeOptions,
     category: Annotated[
         str | None, typer.Option("--category", metavar="NAME", help="One category only.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source", metavar="NAME", help="One source only, such as host or mcp:files."
+        ),
     ] = None,
     url: Url = None,
     token_file: TokenFile = None,
@@ -48,7 +61,10 @@ def list_command(
 ) -> None:
     """Print the available tools, and the unavailable ones with the reason.
 
-    Example: toolcrib tools list --host-tools host-tools.yaml
+    With a policy, the column `approval` says what its rules decide; without one, whether the tool
+    itself asks. In a pipe it is a tool a line, with tabs between the columns.
+
+    Example: toolcrib tools list --host-tools host-tools.yaml --policy policy.yaml
     """
     listed = None if json or url is not None else plain_list(options, category)
     if listed is None:
@@ -57,15 +73,13 @@ def list_command(
             session_of(service, is_temporary=True) as session_id,
         ):
             listed = service.ask("tools.list", {"session_id": session_id, "category": category})
+    tools: list[dict[str, Any]] = [
+        each for each in listed["tools"] if source in (None, each["source"])
+    ]
     if json:
-        show_json(listed)
+        show_json({**listed, "tools": tools})
         return
-    for tool in listed["tools"]:
-        marks = [name for name in ("requires_approval", "is_read_only") if tool[name]]
-        first = tool["description"].split("\n")[0]
-        show(" ".join([tool["name"], tool["version"], tool["place"], *marks, f"- {first}"]))
-    for name, reason in listed["unavailable"].items():
-        show(f"{name} unavailable: {reason}", "yellow")
+    show_tools(tools, listed["unavailable"], options.policy)
 
 
 @app.command("show")
@@ -89,14 +103,7 @@ def show_command(
     if json:
         show_json(facts)
         return
-    parameters, description = facts.pop("parameters"), facts.pop("description")
-    for name, value in facts.items():
-        if value not in (None, [], False):
-            show(f"{name + ':':<18} {value}")
-    show("description:")
-    show_text(description)
-    show("parameters:")
-    show_json(parameters)
+    show_tool(facts)
 
 
 @app.command()
@@ -138,14 +145,32 @@ def call(
     ):
         facts = service.ask("tools.info", {"session_id": session_id, "name": tool})
         call_arguments = parse_arguments(words or [], arguments, facts["parameters"])
-        params: dict[str, Any] = {
-            "session_id": session_id,
-            "name": tool,
-            "arguments": call_arguments,
-        }
-        result = service.ask("tools.call", {**params, "call_id": call_id})
+        result = _call(service, session_id, tool, call_arguments, call_id)
     place = place_of(options.store, chosen_url(url), token_file)
     finish_call(result, session_id, place, json=json)
+
+
+def _call(
+    service: ServiceConnection,
+    session_id: str,
+    tool: str,
+    arguments: dict[str, Any],
+    call_id: str | None,
+) -> dict[str, Any]:
+    """Make the call; at a terminal, with its progress and its output as they come."""
+    if not sys.stderr.isatty() or not isinstance(service, RuntimeConnection):
+        params = {"session_id": session_id, "name": tool, "arguments": arguments}
+        return service.ask("tools.call", {**params, "call_id": call_id})
+    from toolcrib.cli.call_progress import with_progress
+    from toolcrib.runtime.service import as_json
+
+    async def call_watched(operations: TypedOperations) -> CallResult:
+        def call() -> Awaitable[CallResult]:
+            return operations.call_tool(session_id, tool, arguments, call_id=call_id)
+
+        return await with_progress(operations, session_id, call)
+
+    return as_json(service.run(call_watched))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.status import Status
@@ -23,6 +23,7 @@ from toolcrib.terminal_text import (
     command_lines,
     cut,
     cut_words,
+    end_word,
     padded,
     showable,
     wrap,
@@ -41,10 +42,9 @@ _NARROWEST_BAR: Final = 10
 _PLACE_NEEDS: Final = 70
 """A narrower terminal has no room for the column that says where a call ran."""
 _LINK: Final = re.compile(r"\[([^]]+)\]\(https?://[^)]+\)")
+_NOT_RUN: Final = ("denied", "answered", "expired", "stopped")
 _RUNS: Final = "\N{FULL BLOCK}"
 _WAITS: Final = "\N{LIGHT SHADE}"
-
-CallEnd = Literal["ok", "answered", "denied", "stopped", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +130,12 @@ class DemoScreen:
         if self._status is not None:
             self._status.start()
 
-    def end_of(self, event: ToolInvoked) -> CallEnd:
+    def end_of(self, event: ToolInvoked) -> str:
         """How a call ended, in a word."""
-        if event.success:
-            return "answered" if event.call_id in self._answered else "ok"
-        assert event.failure is not None, "a call that did not succeed says why"
-        match event.failure.kind:
-            case "denied" | "not_permitted":
-                return "denied"
-            case "cancelled":
-                return "stopped"
-            case _:
-                return "failed"
+        if event.success and event.call_id in self._answered:
+            return "answered"
+        kind = event.failure.kind if event.failure else None
+        return end_word(is_success=event.success, failure_kind=kind)
 
     def timeline(self, calls: list[ToolInvoked], began: float, provider: str) -> None:
         """Print how each call ended and when it ran; waiting for approval looks different."""
@@ -171,7 +165,7 @@ class DemoScreen:
             return Span(run[0] - began, run[0] - began, run[1] - began)
         ended = event.at - began
         start = ended - event.duration_seconds
-        did_run = self.end_of(event) not in ("denied", "answered", "stopped")
+        did_run = self.end_of(event) not in _NOT_RUN
         return Span(start - event.waited_seconds, start, ended, did_run)
 
     def _now(self, text: str) -> None:
@@ -192,9 +186,7 @@ class DemoScreen:
 
     def _invoked(self, event: ToolInvoked) -> None:
         end = self.end_of(event)
-        text = (
-            f"it did not run: {event.message}" if end in ("denied", "answered") else event.message
-        )
+        text = f"it did not run: {event.message}" if end in _NOT_RUN[:2] else event.message
         self._call(event.name, end, text)
 
     def _call(self, name: str, word: str, text: str) -> None:

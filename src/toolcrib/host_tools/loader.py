@@ -84,11 +84,13 @@ async def load_host_tools(
     files: Sequence[str | PathLike[str]] = (),
     modules: Iterable[str] = (),
     plugins: bool = False,
+    needs_tools: bool = True,
 ) -> LoadedHostTools:
     """Register the tools of files, then of modules, then of installed plugins.
 
     A file or module named twice is loaded once. Raises `InvalidTool` for a fault in a file or a
-    module, and then the registry is unchanged; a broken plugin is only reported.
+    module, and then the registry is unchanged; a broken plugin is only reported. Without
+    `needs_tools` a module may have no tools.
     """
     with registry.all_or_nothing():
         paths = dict.fromkeys(str(Path(file)) for file in files)
@@ -98,7 +100,7 @@ async def load_host_tools(
             registry.add_all(file.with_origins())
         module_names = tuple(dict.fromkeys(modules))
         for name in module_names:
-            await load_host_tools_module(name, registry)
+            await load_host_tools_module(name, registry, needs_tools=needs_tools)
         loaded_plugins = await load_host_tools_plugins(registry) if plugins else ()
     return LoadedHostTools(tuple(loaded), module_names, loaded_plugins)
 

@@ -142,11 +142,14 @@ TOOLS_VARIABLE = "TOOLS"
 Setup = Callable[["HostToolRegistry"], Any]
 
 
-async def load_host_tools_module(name: str, registry: HostToolRegistry) -> tuple[str, ...]:
+async def load_host_tools_module(
+    name: str, registry: HostToolRegistry, *, needs_tools: bool = True
+) -> tuple[str, ...]:
     """Import a module and register its tools: all of them or, on an error, none.
 
     Registers the tools of `TOOLS` or, without it, the module's own `@tool` functions; then calls
-    `setup_host_tools(registry)`, plain or async. Returns the names of the tools.
+    `setup_host_tools(registry)`, plain or async. Returns the names of the tools. Without
+    `needs_tools` there may be none.
     """
     from toolcrib.host_tools.registrations import Origin
 
@@ -155,7 +158,9 @@ async def load_host_tools_module(name: str, registry: HostToolRegistry) -> tuple
         # What the module adds to this registry while it is imported counts as its tools.
         with registry.all_or_nothing() as edits:
             module = import_named(name)
-            return await register_target(module, registry, origin, has_tools=bool(edits))
+            return await register_target(
+                module, registry, origin, has_tools=bool(edits) or not needs_tools
+            )
     except InvalidTool as error:
         # The error of a duplicate name starts with the origin already.
         prefix = f"{origin}: "
@@ -172,7 +177,10 @@ async def register_target(
         registry.add_all([(tool, origin) for tool in tools_of(target)])
         setup = _setup_of(target)
         if setup is not None:
-            await _call(setup, registry)
+            from toolcrib.host_tools.registry import tools_from
+
+            with tools_from(origin):
+                await _call(setup, registry)
         if not edits and not has_tools:
             raise InvalidTool(_no_tools(setup))
         return tuple(dict.fromkeys(edit.key.name for edit in edits))

@@ -129,6 +129,23 @@ class HostToolRegistry:
             ]
             return self._registrations.edit(old, replacements)
 
+    def adopt(self, groups: Iterable[str], source: HostToolRegistry) -> tuple[RegistryChange, ...]:
+        """Replace all tools that came from these origins by those of another registry, in one step.
+
+        Raises `DuplicateTool`, and then nothing has changed.
+        """
+        new = source._visible(None)
+        with self._registrations.writing():
+            with self._registrations.reading() as table:
+                old = {each.key: each for group in set(groups) for each in table.of_group(group)}
+            replacements = [
+                each.replacing(old[each.key])
+                if each.key in old
+                else self._registration(each.definition, None, each.override, each.origin)
+                for each in new
+            ]
+            return self._registrations.edit(old, replacements)
+
     def get(self, name: str, *, session_id: str | None = None) -> HostToolDefinition | None:
         """The definition of that name that a session sees; without a session, the shared one."""
         with self._registrations.reading() as table:
@@ -259,7 +276,7 @@ class HostToolRegistry:
         _check_scope(definition, session_id)
         with self._registrations.reading() as table:
             number = table.next_number()
-        return Registration(definition, number, session_id, override, origin)
+        return Registration(definition, number, session_id, override, origin or _ORIGIN.get())
 
     def _at(self, key: RegistrationKey) -> Registration | None:
         with self._registrations.reading() as table:
@@ -276,6 +293,19 @@ class HostToolRegistry:
         with self._lock:
             handlers = self._handlers.setdefault(context.session_id, SessionHandlers())
         return handlers.handler(definition, context)
+
+
+_ORIGIN: ContextVar[Origin | None] = ContextVar("toolcrib_host_tools_origin", default=None)
+
+
+@contextmanager
+def tools_from(origin: Origin) -> Generator[None]:
+    """Give this origin to the tools that the block adds without one."""
+    token = _ORIGIN.set(origin)
+    try:
+        yield
+    finally:
+        _ORIGIN.reset(token)
 
 
 def _check_scope(definition: HostToolDefinition, session_id: str | None) -> None:

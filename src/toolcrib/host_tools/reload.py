@@ -91,40 +91,10 @@ class HostToolsWatcher:
         With `ticks`, look at every tick instead, until there are no more. Without them, raises
         `UsageError` when `watchfiles` is not installed.
         """
-        async for _ in self._file_changes() if ticks is None else ticks:
+        async for _ in file_changes(self._files) if ticks is None else ticks:
             reload = await self.poll()
             if reload is not None:
                 self._report(reload)
-
-    async def _file_changes(self) -> AsyncIterator[object]:
-        try:
-            # Its stop event is also typed for trio, which may not be installed.
-            from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
-        except ModuleNotFoundError:
-            raise UsageError(
-                f"hot reload needs watchfiles; run: {install_command('reload')}"
-            ) from None
-        while True:
-            files = self._files()
-            # Folders, not files: an editor that saves by rename replaces the file itself.
-            folders = sorted({file.parent for file in files if file.parent.is_dir()})
-            if not folders:
-                await asyncio.sleep(CHECK_SECONDS)
-                yield None
-                continue
-            names = {file.name for file in files}
-            async for changes in awatch(
-                *folders,
-                watch_filter=lambda _, path: Path(path).name in names,  # noqa: B023
-                recursive=False,
-                # An empty set after each timeout catches what changed before the watch began.
-                yield_on_timeout=True,
-                rust_timeout=int(CHECK_SECONDS * 1000),
-            ):
-                yield changes
-                # A reload may have brought other modules.
-                if self._files() != files:
-                    break
 
     def _reload_if_changed(self) -> Reload | None:
         if self._digests() == self._seen:
@@ -170,7 +140,7 @@ class HostToolsWatcher:
         return frozenset((self._path, *sources))
 
     def _digests(self) -> dict[Path, str | None]:
-        return {path: _digest_of(path) for path in self._files()}
+        return {path: digest_of(path) for path in self._files()}
 
     def _report(self, reload: Reload) -> None:
         try:
@@ -187,8 +157,41 @@ def _log(reload: Reload) -> None:
         logger.info("%s was loaded; changed tools: %s", reload.file, names)
 
 
-def _digest_of(path: Path) -> str | None:
+def digest_of(path: Path) -> str | None:
+    """The digest of a file's content; None when it cannot be read."""
     try:
         return sha256(path.read_bytes()).hexdigest()
     except OSError:
         return None
+
+
+async def file_changes(watched: Callable[[], frozenset[Path]]) -> AsyncIterator[object]:
+    """Yield whenever one of the watched files may have changed, and at least once a second. Raises
+    `UsageError` when `watchfiles` is not installed.
+    """
+    try:
+        # Its stop event is also typed for trio, which may not be installed.
+        from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
+    except ModuleNotFoundError:
+        raise UsageError(f"hot reload needs watchfiles; run: {install_command('reload')}") from None
+    while True:
+        files = watched()
+        # Folders, not files: an editor that saves by rename replaces the file itself.
+        folders = sorted({file.parent for file in files if file.parent.is_dir()})
+        if not folders:
+            await asyncio.sleep(CHECK_SECONDS)
+            yield None
+            continue
+        names = {file.name for file in files}
+        async for changes in awatch(
+            *folders,
+            watch_filter=lambda _, path: Path(path).name in names,  # noqa: B023
+            recursive=False,
+            # An empty set after each timeout catches what changed before the watch began.
+            yield_on_timeout=True,
+            rust_timeout=int(CHECK_SECONDS * 1000),
+        ):
+            yield changes
+            # A reload may have brought other modules.
+            if watched() != files:
+                break

@@ -65,6 +65,8 @@ class RuntimeOptions:
     approve_own_calls: bool = False
     project: Project | None = None
     """The project file; its sections without flags are taken from it."""
+    taken: frozenset[str] = frozenset()
+    """The settings that the command has an option for."""
     uses_model: bool = False
     """Whether the model of the project is wanted: a command that needs none starts faster."""
     approver: Approver | None = None
@@ -133,8 +135,12 @@ def make_importable(folder: Path) -> None:
     make_folder_importable(folder)
 
 
-async def load_tools(options: RuntimeOptions, registry: HostToolRegistry) -> LoadedHostTools:
-    """Register the tools of files, modules and plugins, all of them or none."""
+async def load_tools(
+    options: RuntimeOptions, registry: HostToolRegistry, *, needs_tools: bool = True
+) -> LoadedHostTools:
+    """Register the tools of files, modules and plugins, all of them or none. With `needs_tools` a
+    module without any is a fault.
+    """
     from toolcrib.host_tools.loader import load_host_tools
 
     files = [*(options.host_tools or ())]
@@ -145,6 +151,7 @@ async def load_tools(options: RuntimeOptions, registry: HostToolRegistry) -> Loa
         files=files,
         modules=options.host_tools_module or (),
         plugins=options.plugins,
+        needs_tools=needs_tools,
     )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.definition import AnyTool
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.mcp_client.config import McpServerConfig
+    from toolcrib.notifications.options import NotificationOptions
     from toolcrib.session.session import Session
     from toolcrib.store.anchors import AnchorOptions
     from toolcrib.store.store import Store
@@ -87,6 +88,8 @@ class RuntimeConfig:
     """How long closing waits for running operations."""
     anchors: AnchorOptions | None = None
     """Where the heads of all ledgers are sent, signed, while the runtime runs."""
+    notifications: Sequence[NotificationOptions] = ()
+    """Webhooks that hear of calls that wait, are about to expire, or have failed."""
     on_session: Callable[[Session], None] | None = None
     """Called with every session that is opened, to subscribe or to add reducers."""
 

@@ -177,6 +177,7 @@ class LiveSession:
         """When a request last used the session, by the clock of the runtime."""
         self._opening = opening
         self._config = config
+        self._served_hooks = served.hooks
         self.hosted = served.hosted
         """The tools of the provider that its prompts offer, by name."""
         self._hooks = session_hooks(config.hooks, served.hooks)
@@ -273,6 +274,14 @@ class LiveSession:
             raise Refused("conflict", str(error)) from None
         finally:
             self._calls.discard(task)
+
+    def reconfigure(self, config: RuntimeConfig) -> None:
+        """Take the policy, the approver and the hooks of another configuration, at once."""
+        hooks = session_hooks(config.hooks, self._served_hooks)
+        self.executor.replace_governance(
+            policy=config.policy, approver=config.approver, hooks=hooks
+        )
+        self._config, self._hooks = config, hooks
 
     def governance(self, names: Collection[str], caller: Caller) -> Governance:
         """The governance of the calls of a prompt that declares the tools `names`."""

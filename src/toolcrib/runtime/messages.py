@@ -50,7 +50,6 @@ __all__ = [
     "CallTool",
     "Cancelled",
     "Capabilities",
-    "ClientResult",
     "ClientTool",
     "CreateSession",
     "Events",
@@ -279,16 +278,6 @@ class Cancelled:
     """Whether there was anything to cancel."""
 
     was_running: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientResult(OperationParams):
-    """The result of a call that the client has run."""
-
-    session_id: str
-    call_id: str
-    value: JsonValue = None
-    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

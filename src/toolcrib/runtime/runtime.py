@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.calls.tool_table import check_rules
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
@@ -19,7 +19,7 @@ from toolcrib.runtime.name_check import NameCheck
 from toolcrib.runtime.operations import OPERATIONS, Operation
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.quotas import Quotas
-from toolcrib.runtime.served_tools import served_tools
+from toolcrib.runtime.served_tools import ServedTools, served_tools
 from toolcrib.runtime.service import Service
 from toolcrib.runtime.session_events import ReaderSource, SessionEvents
 from toolcrib.runtime.sessions import LiveSessions
@@ -30,9 +30,27 @@ from toolcrib.tools.prepared_tool import prepare
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from toolcrib.notifications.watch import NotificationWatch
     from toolcrib.session.session import Session
+    from toolcrib.store.store import Store
 
 logger = logging.getLogger(__name__)
+
+_CHANGEABLE: Final = (
+    "toolsets",
+    "hosted_tools",
+    "mcp_servers",
+    "instructions",
+    "policy",
+    "approver",
+    "approve_own_calls",
+    "hooks",
+    "expected_tools",
+    "limits",
+    "egress",
+    "callers_choose",
+)
+"""What `reconfigure` takes from another configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +76,7 @@ class Runtime(ChatOperations):
         """What each principal has taken of the runtime."""
         self.bus = EventBus()
         """Hears the events of every session that is opened while somebody listens here."""
+        self.notifications = _notifications(config, self.store)
         self._owns_store = config.store is None
         self._sessions: LiveSessions | None = None
         self._service: Service | None = None
@@ -82,12 +101,7 @@ class Runtime(ChatOperations):
         """Begin to answer operations."""
         if self._service is not None:
             raise UsageError("the runtime was started already; create another one")
-        names = NameCheck(self.config)
-        served = served_tools(self.config)
-        names.at_start(self.registry.names() | served.names)
-        if self.config.policy is not None:
-            tools = [*self.registry.list_tools(), *served.of_toolsets.values()]
-            check_rules(self.config.policy, map(prepare, tools))
+        names, served = self._checked(self.config)
         self._loop = asyncio.get_running_loop()
         config = replace(self.config, on_session=self._on_session)
         self._sessions = LiveSessions(
@@ -102,6 +116,8 @@ class Runtime(ChatOperations):
                 _sweep(self._sessions, self.config.idle_seconds / 4)
             )
 
+        if self.notifications is not None:
+            self.notifications.start(self.bus)
         if self.config.anchors is not None:
             from toolcrib.store.anchors import anchors_of, send_anchors
 
@@ -110,6 +126,35 @@ class Runtime(ChatOperations):
             self._anchoring = asyncio.ensure_future(
                 send_anchors(all_anchors, every_seconds, self._is_closed)
             )
+
+    def reconfigure(self, config: RuntimeConfig) -> None:
+        """Use another configuration from now on, in one step. Only what says who may do what, and
+        with which tools, is taken from it: policy, approver and hooks, for open sessions too;
+        toolsets, hosted tools, call limits, instructions, expected tools, what callers may choose
+        and whether they approve their own calls, for what begins from now on.
+
+        Raises `UsageError` for a name that no tool has, and then nothing has changed. MCP servers
+        are replaced with `service.remount_servers`.
+        """
+        changed = replace(
+            self.config,
+            **{name: getattr(config, name) for name in _CHANGEABLE},
+        )
+        names, served = self._checked(changed)
+        if self._sessions is not None and self._service is not None:
+            with_bus = replace(changed, on_session=self._on_session)
+            self._sessions.reconfigure(with_bus, served, names)
+            self._service.reconfigure(changed)
+        self.config = changed
+
+    def _checked(self, config: RuntimeConfig) -> tuple[NameCheck, ServedTools]:
+        """Raise `UsageError` for a configuration that does not fit its tools."""
+        names, served = NameCheck(config), served_tools(config)
+        names.at_start(self.registry.names() | served.names)
+        if config.policy is not None:
+            tools = [*self.registry.list_tools(), *served.of_toolsets.values()]
+            check_rules(config.policy, map(prepare, tools))
+        return names, served
 
     async def close(self) -> None:
         """Refuse new operations, let running ones end within the drain time, cancel the rest, and
@@ -131,6 +176,8 @@ class Runtime(ChatOperations):
         await sessions.close_all()
         # Cancelled operations have yet to report so to their clients.
         await self._wait_until_idle(STOP_SECONDS)
+        if self.notifications is not None:
+            await self.notifications.close()
         if self._anchoring is not None:
             # It sends what changed once more, now that every session is closed.
             self._is_closed.set()
@@ -162,6 +209,11 @@ class Runtime(ChatOperations):
         if self._in_flight:
             self._is_idle.clear()
             await wait_at_most(self._is_idle, seconds)
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether no new operations are accepted any more."""
+        return self._closing is not None
 
     @property
     def service(self) -> Service:
@@ -251,6 +303,14 @@ class PrincipalOperations(ChatOperations):
             return ReaderSource(service.follow(session_id, seq, self._who))
 
         return SessionEvents(follow, after)
+
+
+def _notifications(config: RuntimeConfig, store: Store) -> NotificationWatch | None:
+    if not config.notifications:
+        return None
+    from toolcrib.notifications.watch import NotificationWatch
+
+    return NotificationWatch(config.notifications, store)
 
 
 def _registry(config: RuntimeConfig) -> HostToolRegistry:

@@ -408,6 +408,10 @@ class Service:
         who.check(("caller",), "running a session's client tools")
         return self._sessions.get(session_id, who).client.attach(link, who)
 
+    def reconfigure(self, config: RuntimeConfig) -> None:
+        """Use another configuration for the operations that begin from now on."""
+        self._config = config
+
     async def remount_servers(self, servers: Sequence[McpServerConfig]) -> None:
         """Replace the MCP servers that are mounted in every session. Only the host may ask for
         this, as for `mount_servers`: it starts programs.

@@ -93,6 +93,14 @@ class LiveSessions:
         self._served = served
         self.servers = self._servers = MountedServers(config.mcp_servers, lambda: self)
 
+    def reconfigure(self, config: RuntimeConfig, served: ServedTools, names: NameCheck) -> None:
+        """Use another configuration: its policy, approver and hooks in the open sessions too, the
+        rest in those that are opened from now on.
+        """
+        for live in self:
+            live.reconfigure(config)
+        self._config, self._served, self._names = config, served, names
+
     def __iter__(self) -> Iterator[LiveSession]:
         return iter(list(self._live.values()))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -248,6 +250,32 @@ class TypedOperations(ABC):
     async def get_approval(self, approval_id: str) -> ApprovalFacts:
         """One request for approval."""
         return await self.run_operation("approvals.get", {"approval_id": approval_id})
+
+    async def watch_approvals(
+        self,
+        *,
+        session_id: str | None = None,
+        poll_seconds: float = 1.0,
+        patience_seconds: float = 60.0,
+    ) -> AsyncGenerator[ApprovalFacts]:
+        """Yield every request that waits, and then each one that comes. A runtime that is away for
+        less than `patience_seconds` is waited for.
+        """
+        known, last_answer = set[str](), time.monotonic()
+        while True:
+            try:
+                inbox = await self.list_approvals(session_id=session_id)
+            except Refused as refused:
+                is_away = refused.kind in ("unavailable", "closing")
+                if not is_away or time.monotonic() - last_answer > patience_seconds:
+                    raise
+            else:
+                last_answer = time.monotonic()
+                for approval in inbox.approvals:
+                    if approval.approval_id not in known:
+                        yield approval
+                known = {approval.approval_id for approval in inbox.approvals}
+            await asyncio.sleep(poll_seconds)
 
     async def decide(
         self,

@@ -230,12 +230,14 @@ class AnchorHook:
             self.url, anchor.line().encode(), {"Content-Type": "application/json"}, method="POST"
         )
         # Another place that answers in this one's name has not got the anchor.
-        opener = urllib.request.build_opener(_NoRedirects)
+        opener = urllib.request.build_opener(NoRedirects)
         with opener.open(request, timeout=POST_SECONDS) as response:
             response.read(0)
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Takes a redirect for a refusal."""
+
     def redirect_request(
         self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> None:

@@ -38,6 +38,9 @@ ROW_KINDS: Final = frozenset(
 )
 """The kinds of records that begin a row or change one."""
 
+INDEXED_KINDS: Final = ROW_KINDS | PROMPT_KINDS
+"""The kinds of records that the index is made of."""
+
 _LONGEST_NAME: Final = 256
 _ACTOR_KINDS: Final = frozenset(get_args(ActorKind))
 _DECISIONS: Final[dict[str, RowDecision]] = {

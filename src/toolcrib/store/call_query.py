@@ -142,6 +142,8 @@ class UsageSum:
     """In US dollars, of what has a price; None when nothing has one."""
     unpriced: int = 0
     """Requests to models whose price is not known: the cost is higher by theirs."""
+    prices: tuple[str, ...] = ()
+    """The tables of prices that the cost was computed with."""
 
 
 FAILED_STATUSES: Final = frozenset[RowStatus]({"failed", "denied", "in_doubt"})
@@ -192,6 +194,7 @@ def _sum_of(name: str | None, rows: Sequence[CallRow], key: SumKey) -> UsageSum:
         output_tokens=sum(row.output_tokens or 0 for row in spenders),
         cost=sum(costs) / NANO if costs else None,
         unpriced=sum(row.cost is None for row in requests),
+        prices=tuple(sorted({row.prices for row in spenders if row.prices is not None})),
     )
 
 

@@ -19,7 +19,7 @@ from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
 from toolcrib.store.leases import Leases
 from toolcrib.store.ledger_writer import DurableLedger
 from toolcrib.store.prices import Prices, published_prices
-from toolcrib.store.sqlite_call_reader import CallReader
+from toolcrib.store.sqlite_call_reader import CallIndexReader
 from toolcrib.store.sqlite_calls import PriceSource, fill_index
 from toolcrib.store.sqlite_reader import Reader
 from toolcrib.store.sqlite_rows import write_commits
@@ -76,7 +76,7 @@ class SqliteStore:
             renew_seconds=lease_seconds / 3,
         )
         self._reader = Reader(self._file, self._vault, clock)
-        self._call_reader = CallReader(self._file, self._vault)
+        self._call_reader = CallIndexReader(self._file, self._vault)
         self._clock = clock
         self._sweep()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -77,7 +77,7 @@ class Branch:
     parameters: tuple[object, ...]
 
 
-class CallReader:
+class CallIndexReader:
     """Answers queries about calls."""
 
     def __init__(self, file: SqliteFile, vault: Vault) -> None:
@@ -113,8 +113,13 @@ class CallReader:
             where = " AND ".join(("1", *conditions))
             totals = connection.execute(_totals(key, where), parameters).fetchall()
             durations = _durations(connection, key, where, parameters)
-            names = _key_names(connection, key, [row[0] for row in totals])
-        sums = [_sum(row, names[row[0]], durations.get(row[0], ())) for row in totals]
+            names: dict[int, str] = dict(
+                connection.execute("SELECT id, name FROM names").fetchall()
+            )
+        sums = [
+            _sum(row, _key_name(key, row[0], names), durations.get(row[0], ()), names)
+            for row in totals
+        ]
         return sorted(sums, key=lambda each: each.key or "")
 
     def _running(
@@ -295,7 +300,8 @@ def _totals(key: SumKey, where: str) -> str:
         f" total(CASE WHEN {spender} THEN input_tokens END),"
         f" total(CASE WHEN {spender} THEN output_tokens END),"
         f" sum(CASE WHEN {spender} THEN nanos END),"
-        f" total(kind = {model} AND nanos IS NULL)"
+        f" total(kind = {model} AND nanos IS NULL),"
+        f" group_concat(DISTINCT CASE WHEN {spender} THEN prices END)"
         f" FROM calls WHERE {where} GROUP BY key"
     )
 
@@ -315,17 +321,17 @@ def _durations(
     return durations
 
 
-def _key_names(
-    connection: sqlite3.Connection, key: SumKey, keys: Sequence[Any]
-) -> dict[Any, str | None]:
-    if key == "day":
-        return {day: day_of(day * SECONDS_A_DAY) for day in keys}
-    rows = connection.execute("SELECT id, name FROM names").fetchall()
-    return {None: None, **dict(rows)}
+def _key_name(key: SumKey, value: int | None, names: Mapping[int, str]) -> str | None:
+    if value is None:
+        return None
+    return day_of(value * SECONDS_A_DAY) if key == "day" else names[value]
 
 
-def _sum(row: Row, name: str | None, durations: Sequence[float]) -> UsageSum:
-    _, calls, failures, waited, requests, tokens_in, tokens_out, nanos, unpriced = row
+def _sum(
+    row: Row, name: str | None, durations: Sequence[float], names: Mapping[int, str]
+) -> UsageSum:
+    _, calls, failures, waited, requests, tokens_in, tokens_out, nanos, unpriced, prices = row
+    tables = {names[int(number)] for number in prices.split(",")} if prices else set[str]()
     return UsageSum(
         key=name,
         calls=int(calls),
@@ -338,4 +344,5 @@ def _sum(row: Row, name: str | None, durations: Sequence[float]) -> UsageSum:
         output_tokens=int(tokens_out),
         cost=None if nanos is None else nanos / NANO,
         unpriced=int(unpriced),
+        prices=tuple(sorted(tables)),
     )

@@ -17,8 +17,8 @@ from toolcrib.ledger.events import CallInDoubt, CallStarted
 from toolcrib.ledger.prompt_events import ModelResponded
 from toolcrib.ledger.record import Record
 from toolcrib.store.call_index import (
+    INDEXED_KINDS,
     PROMPT_KINDS,
-    ROW_KINDS,
     PromptFacts,
     Spent,
     changed_row,
@@ -75,7 +75,6 @@ _PROMPT: Final = (
     " WHERE session = ? AND turn = ?"
 )
 _KEEP_PROMPT: Final = "INSERT OR REPLACE INTO prompts VALUES (?, ?, ?, ?, ?, ?, ?)"
-_INDEXED_KINDS: Final = ROW_KINDS | PROMPT_KINDS
 
 
 def number_of(connection: sqlite3.Connection, kind: str, name: str | None) -> int | None:
@@ -106,7 +105,7 @@ class CallChanges:
 
     def take(self, row_id: int, record: Record) -> None:
         """Take a new record, with the number of its row in the table of records."""
-        if record.kind not in _INDEXED_KINDS or record.payload is None:
+        if record.kind not in INDEXED_KINDS or record.payload is None:
             return
         if record.kind in PROMPT_KINDS:
             self._keep_prompt(record)
@@ -301,7 +300,7 @@ def _choice(choices: Sequence[T], number: int | None) -> T | None:
 _RECORDS: Final = (
     "SELECT r.id, r.session_id, r.seq, r.kind, r.at, r.call_id, p.payload, r.payload_digest,"
     " r.previous, r.hash FROM records r JOIN payloads p ON p.id = r.id"
-    f" WHERE r.id > ? AND r.kind IN ({', '.join('?' * len(_INDEXED_KINDS))})"
+    f" WHERE r.id > ? AND r.kind IN ({', '.join('?' * len(INDEXED_KINDS))})"
     " ORDER BY r.id LIMIT ?"
 )
 _AT_ONCE: Final = 2_000
@@ -311,7 +310,7 @@ def fill_index(connection: sqlite3.Connection, prices: PriceSource) -> int:
     """Make the index anew from all records; returns how many of them it was made of."""
     for table in ("calls", "prompts", "names"):
         connection.execute(f"DELETE FROM {table}")
-    kinds, last, count = sorted(_INDEXED_KINDS), 0, 0
+    kinds, last, count = sorted(INDEXED_KINDS), 0, 0
     while rows := connection.execute(_RECORDS, (last, *kinds, _AT_ONCE)).fetchall():
         changes = CallChanges(connection, prices)
         for row in rows:

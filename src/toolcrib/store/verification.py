@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,10 @@ from pydantic_core import from_json
 from toolcrib.errors import LedgerBroken, UsageError
 from toolcrib.ledger.events import SessionOpened, SessionRestored, SettingsSaved, ToolInvoked
 from toolcrib.ledger.record import ChainCheck, Head, Record
+from toolcrib.store.call_index import INDEXED_KINDS, CallFold, is_bare
+from toolcrib.store.call_query import CallQuery, CallRow
 from toolcrib.store.codec import encode_settings
+from toolcrib.store.store import every
 
 if TYPE_CHECKING:
     from toolcrib.store.store import SessionInfo, Store
@@ -50,6 +53,7 @@ def verify_session(store: Store, session_id: str, heads: Iterable[Head] = ()) ->
     chain = ChainCheck([*heads, *([info.head] if info.head else [])])
     settings = _SettingsCheck()
     artifacts: list[_KeptArtifact] = []
+    fold = CallFold(info.owner)
     count = 0
     for record in store.records(session_id):
         # What came after the look at the session is checked the next time.
@@ -58,13 +62,46 @@ def verify_session(store: Store, session_id: str, heads: Iterable[Head] = ()) ->
         chain.take(record)
         settings.take(record)
         artifacts.extend(_artifact_of(record))
+        if record.kind in INDEXED_KINDS:
+            fold.take(record)
         count += 1
     head = chain.end()
     kept = [each for each in artifacts if each.seq > chain.missing.deleted_up_to]
     for artifact in kept:
         _check_artifact(artifact, store.artifact(session_id, artifact.artifact_id))
     settings.end(info)
+    _check_index(store, session_id, fold, chain.missing.deleted_up_to)
     return VerifiedSession(head, count, chain.missing.deleted, len(kept))
+
+
+def _check_index(store: Store, session_id: str, fold: CallFold, deleted_up_to: int) -> None:
+    """The index of calls must say what the ledger says; the ledger is the truth. Calls that only
+    run, what came since, and calls whose payloads were deleted in part are not compared.
+    """
+    query = CallQuery(session_id=session_id, kind=None, oldest_first=True)
+    indexed = every(lambda cursor: store.calls(query, cursor=cursor, limit=1_000))
+    listed = {row.seq: row for row in indexed if row.seq}
+    uncertain = {row.call_id for row in listed.values() if row.seq <= deleted_up_to}
+    expected = {row.seq: row for row in fold.rows if not is_bare(row)}
+    newest = fold.last_seq
+    for seq in sorted(listed.keys() | expected.keys()):
+        row, truth = listed.get(seq), expected.get(seq)
+        some = row or truth
+        assert some is not None
+        is_newer = row is not None and row.last_seq > newest
+        if is_newer or seq <= deleted_up_to or some.call_id in uncertain - {None}:
+            continue
+        if row is None or truth is None or _without_cost(row) != _without_cost(truth):
+            raise LedgerBroken(
+                f"the index of calls does not agree with record {seq}: it was changed in the "
+                "store; make it anew with `toolcrib audit reindex`",
+                seq=seq,
+            )
+
+
+def _without_cost(row: CallRow) -> CallRow:
+    """What of a row the ledger alone determines: prices change."""
+    return replace(row, cost=None, prices=None)
 
 
 def settings_digest(settings: dict[str, Any], owner: str | None) -> str:

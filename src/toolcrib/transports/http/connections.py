@@ -38,6 +38,7 @@ class Connections:
         self.keeps_tasks = keeps_tasks
         self._readers: set[EventReader] = set()
         self._peers: set[Peer] = set()
+        self.is_closing = False
         self._end_functions: list[Callable[[float], Awaitable[None]]] = []
 
     def on_close(self, end: Callable[[float], Awaitable[None]]) -> None:
@@ -72,6 +73,7 @@ class Connections:
         """End every stream, and every WebSocket once its requests are answered. Clients reconnect
         and resume after the last event they have.
         """
+        self.is_closing = True
         for reader in tuple(self._readers):
             reader.close()
         for peer in tuple(self._peers):

@@ -22,12 +22,16 @@ from toolcrib.serving.refusals import (
     send_json,
     send_refusal,
 )
-from toolcrib.transports.http.sse import StreamedOperation, stream_events, stream_operation
+from toolcrib.transports.http.sse import (
+    FollowedSession,
+    StreamedOperation,
+    stream_events,
+    stream_operation,
+)
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from toolcrib.runtime.event_reader import EventReader
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.http.connections import Connections
@@ -123,7 +127,7 @@ class OperationEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         route, headers, who = self._route, headers_of(scope), principal_of(scope)
-        response: bytes | EventReader | StreamedOperation
+        response: bytes | FollowedSession | StreamedOperation
         try:
             quota = self._runtime.quotas.of(who)
             on_bytes = _ignore_bytes if quota is None else quota.take_bytes
@@ -148,7 +152,7 @@ class OperationEndpoint:
 
     async def _follow(
         self, params: dict[str, Any], headers: Headers, who: Principal
-    ) -> EventReader:
+    ) -> FollowedSession:
         who.check(self._route.operation.roles, self._route.name)
         if (last := header_text(headers, b"last-event-id")) is not None:
             # A browser that reconnects sends it with the URL that it started with.
@@ -156,7 +160,8 @@ class OperationEndpoint:
         typed = self._route.operation.read(params)
         service = self._runtime.service
         await service.wake(typed.session_id, who)
-        return service.follow(typed.session_id, max(0, typed.after), who)
+        reader = service.follow(typed.session_id, max(0, typed.after), who)
+        return FollowedSession(self._runtime, typed.session_id, reader)
 
     async def _start_streamed(
         self, params: dict[str, Any], headers: Headers, who: Principal

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from toolcrib.runtime.event_reader import GAP, Envelope
 from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.refusals import as_bytes, as_refused, refusal_json, send_refusal
+from toolcrib.transports.subscriptions import ENDED
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -65,6 +66,10 @@ class EventStream:
         """Send one event. A passing event has no id: a client cannot resume after it."""
         line = b"id: %d\n" % envelope.seq if envelope.is_kept else b""
         await self._event(envelope.kind, as_bytes(envelope), line)
+
+    async def ended(self, session_id: str, seq: int) -> None:
+        """Say that the session was closed: there is nothing to reconnect for."""
+        await self._event(ENDED, as_bytes({"session_id": session_id, "seq": seq}))
 
     async def heartbeat(self) -> None:
         """Send a comment that keeps the connection open."""
@@ -130,20 +135,32 @@ MAX_REMAINING = 10_000
 
 
 async def stream_events(
-    connections: Connections, reader: EventReader, receive: Receive, send: Send
+    connections: Connections, followed: FollowedSession, receive: Receive, send: Send
 ) -> None:
-    """Send the events of a session until the client disconnects or falls too far behind, or the
-    server closes.
+    """Send the events of a session until it is closed, the client disconnects or falls too far
+    behind, or the server closes.
     """
-    stream = EventStream(send)
+    stream, reader = EventStream(send), followed.reader
     await stream.begin()
     try:
-        async with connections.open_reader(reader, receive):
-            await _send_all(stream, reader, connections.heartbeat)
+        async with connections.open_reader(reader, receive) as disconnected:
+            seen = await _send_all(stream, reader, connections.heartbeat)
+            is_over = seen is not None and not disconnected.done()
+            if is_over and not (connections.is_closing or followed.runtime.is_closing):
+                await stream.ended(followed.session_id, reader.seq)
     except Exception as error:
         await stream.refusal(as_refused(error, "events.list"))
         return
     await stream.end()
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedSession:
+    """A session whose events are sent as they happen."""
+
+    runtime: Runtime
+    session_id: str
+    reader: EventReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,167 @@
+"""What a running call reports, live on the terminal: its progress on one line, its output above."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Final, TextIO, TypeVar
+
+from toolcrib.errors import Refused
+from toolcrib.ledger.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    CallStarted,
+    Event,
+    ToolInvoked,
+    ToolOutput,
+    ToolProgress,
+)
+from toolcrib.terminal_text import cut, paint, showable, terminal_width, wrap
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.session_events import SessionEvents
+    from toolcrib.runtime.typed_operations import TypedOperations
+
+T = TypeVar("T")
+
+_TICK_SECONDS: Final = 1.0
+_BAR: Final = 20
+_CLEAR: Final = "\r\x1b[K"
+Clock = Callable[[], float]
+
+
+class CallScreen:
+    """Shows the calls of a session on a terminal: how long the newest one runs and how far it is,
+    on a line that is written over, and every line of output above it.
+    """
+
+    def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._tool: str | None = None
+        self._began = 0.0
+        self._progress = ""
+        self._partial = ""
+        self._is_shown = False
+        self._is_paused = False
+
+    def show(self, event: Event) -> None:
+        """Show one event, if it tells of a call that runs."""
+        match event:
+            case CallStarted():
+                self._tool, self._began, self._progress = event.tool.name, self._clock(), ""
+            case ToolProgress():
+                self._progress = _progress_text(event)
+                self.refresh()
+            case ToolOutput():
+                self._write_output(event.chunk)
+            case ApprovalRequested():
+                # A person is asked on this very terminal.
+                self._is_paused = True
+                self._clear()
+            case ApprovalDecided():
+                self._is_paused = False
+            case ToolInvoked() if event.name == self._tool:
+                self.finish()
+            case _:
+                pass
+
+    def refresh(self) -> None:
+        """Write the line about the running call again, with the time that it took until now."""
+        if self._tool is None or self._is_paused:
+            return
+        seconds = f"{self._clock() - self._began:.0f} s"
+        parts = [f"{self._tool} runs", *([self._progress] if self._progress else []), seconds]
+        line = cut(showable(", ".join(parts)), terminal_width(self._stream) - 1)
+        self._stream.write(_CLEAR + paint(line, "dim", self._stream))
+        self._stream.flush()
+        self._is_shown = True
+
+    def finish(self) -> None:
+        """Remove the line, and write what output did not end with one."""
+        if self._partial:
+            self._write_output("\n")
+        self._clear()
+        self._tool = None
+
+    def _write_output(self, chunk: str) -> None:
+        *lines, self._partial = (self._partial + chunk).split("\n")
+        if not lines:
+            return
+        self._clear()
+        width = terminal_width(self._stream)
+        pieces = [piece for line in lines for piece in wrap(showable(line.rstrip("\r")), width)]
+        self._stream.write("".join(f"{paint(piece, 'dim', self._stream)}\n" for piece in pieces))
+        self.refresh()
+
+    def _clear(self) -> None:
+        if self._is_shown:
+            self._stream.write(_CLEAR)
+            self._stream.flush()
+            self._is_shown = False
+
+
+def _progress_text(event: ToolProgress) -> str:
+    """How far it is: a bar when the end is known."""
+    done = f"{event.current:g}" + (f" of {event.total:g}" if event.total is not None else "")
+    words = f"{done} {event.message}" if event.message else done
+    if not event.total or event.total <= 0:
+        return words
+    full = max(0, min(_BAR, int(_BAR * event.current / event.total)))
+    return f"[{'#' * full}{'.' * (_BAR - full)}] {words}"
+
+
+async def with_progress(
+    operations: TypedOperations, session_id: str, call: Callable[[], Awaitable[T]]
+) -> T:
+    """Await a call, and show meanwhile what the calls of its session report."""
+    screen = CallScreen(sys.stderr)
+    facts = await operations.get_session(session_id)
+    events = operations.events(session_id, facts.last_seq)
+    async with _following(events, screen), _ticking(screen):
+        try:
+            return await call()
+        finally:
+            screen.finish()
+
+
+@asynccontextmanager
+async def _following(events: SessionEvents, screen: CallScreen) -> AsyncGenerator[None]:
+    async def follow() -> None:
+        # A server that does not let its events be read still makes the call.
+        with suppress(Refused):
+            async for event in events:
+                screen.show(event)
+
+    # From before the call, so that its first event is not missed.
+    with suppress(Refused):
+        await events.__aenter__()
+    async with _running(follow()):
+        yield
+    await events.aclose()
+
+
+@asynccontextmanager
+async def _ticking(screen: CallScreen) -> AsyncGenerator[None]:
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            screen.refresh()
+
+    async with _running(tick()):
+        yield
+
+
+@asynccontextmanager
+async def _running(job: Awaitable[None]) -> AsyncGenerator[None]:
+    """Run `job` beside the block, and end it after the block."""
+    task = asyncio.ensure_future(job)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
