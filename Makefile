@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml constraints.txt scripts/venv.sh
 
 # The first stage of the same environment: a third of its size.
 $(DEMO_STAMP): pyproject.toml constraints.txt scripts/venv.sh
-	scripts/venv.sh "$(PYTHON)" $(VENV) constraints.txt '.[demo]'
+	scripts/venv.sh "$(PYTHON)" $(VENV) constraints.txt '.[demo,reload]'
 	@touch $@
 
 $(BENCH_STAMP): pyproject.toml constraints-bench.txt scripts/venv.sh

@@ -20,6 +20,8 @@ SECTIONS = (
     "loop",
     "register",
     "imports",
+    "startup",
+    "setup",
     "concurrency",
     "sqlite",
     "query",

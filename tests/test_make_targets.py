@@ -87,7 +87,7 @@ def planned(target: str, folder: Path) -> str:
 
 def test_the_demo_installs_only_what_it_needs(checkout: Path) -> None:
     """A newcomer does not wait for linters, SDKs of other providers and a local model."""
-    assert "'.[demo]'" in planned("demo", checkout)
+    assert "'.[demo,reload]'" in planned("demo", checkout)
     assert "dev" not in planned("demo", checkout)
 
 

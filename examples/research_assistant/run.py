@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolcrib import MarkdownSection, Prompt
-from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.embedded import EmbeddedProvider, ModelBackend
 from toolcrib.embedded.backends import ChatBackend, ScriptedBackend
 from toolcrib.embedded.web import WebFolder
@@ -37,7 +36,7 @@ async def research(backend: ModelBackend, pages: Path, question: str) -> tuple[s
     """The answer with numbers in place of links, and what the numbers stand for."""
     web = WebFolder(pages, "https://homes.example")
     async with EmbeddedProvider(backend, web=[web]) as provider:
-        adapter = OpenAIAdapter(model=backend.name, client=provider.client())
+        adapter = provider.adapter()
         task = MarkdownSection(
             title="Task", key="task", template="$question Cite.", tools=[web_search_tool()]
         )

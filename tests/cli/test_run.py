@@ -4,12 +4,13 @@ import asyncio
 import json
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.approval.pseudo_terminal import pseudo_terminal
-from tests.cli.command import MAIN, PATIENCE, at_terminal, invoke, run
+from tests.cli.command import MAIN, PATIENCE, at_terminal, invoke, run, serving
 from toolcrib.store import SqliteStore
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -76,6 +77,14 @@ class TestOneAnswer:
         told = json.loads(done.stdout)
         assert (told["status"], told["text"]) == ("completed", "It is 5.\x1b[2J")
 
+    def test_instructions_are_the_models_and_not_the_users(self) -> None:
+        """N11: `--instructions` have a place of their own; the prompt is the user's words."""
+        invoke("run", "2 and 3?", *WITH, "--approve", "deny", "--instructions", "Be polite.")
+
+        requests = sys.modules["cli_model"].script.requests
+        assert {request["instructions"] for request in requests} == {"Be polite."}
+        assert requests[0]["input"][0]["content"][0]["text"] == "2 and 3?"
+
     def test_a_session_goes_on(self) -> None:
         """With --session, the next prompt is in the session of before."""
         first = invoke("run", "2?", *WITH, *STORE, "--approve", "deny", "--json")
@@ -106,6 +115,16 @@ class TestOneAnswer:
 
         assert (done.exit_code, done.stdout) == (2, "")
         assert "--adapter MODULE:NAME" in done.stderr
+        assert "--url URL" in done.stderr
+
+    @pytest.mark.parametrize(
+        "option", [("--approve", "deny"), ("--instructions", "Be kind."), ("--store", "x.db")]
+    )
+    def test_nothing_is_accepted_that_a_server_would_ignore(self, option: tuple[str, str]) -> None:
+        """F14: what is the server's to decide is refused as wrong use."""
+        done = invoke("run", "Hello?", "--url", "http://127.0.0.1:1", *option)
+
+        assert (done.exit_code, done.stdout) == (2, "")
 
     def test_what_is_no_adapter_is_told(self) -> None:
         """Status 1, with what to write instead."""
@@ -225,3 +244,33 @@ class TestAtATerminal:
             await started.answer("a")
             await started.see("HI")
             assert await started.exit_code() == 0
+
+
+@pytest.mark.slow
+class TestAtAServer:
+    async def test_one_prompt_is_answered_there(self, folder: Path) -> None:
+        """The model and the tools are the server's; what waits is told with how to decide it."""
+        async with serving(*WITH, *STORE, cwd=folder) as served:
+            words = ("run", "2 and 3?", "--url", served.url, "--token-file", "token")
+            done = await asyncio.to_thread(run, *words, cwd=folder)
+
+        assert done.returncode == 4
+        assert 'add {"a": 2, "b": 3} -> 5' in done.stderr
+        assert f"--url {served.url} --token-file FILE" in done.stderr
+
+    async def test_a_chat_decides_there(self, folder: Path) -> None:
+        """N looks: `/approve` in a chat with a server, and the answer follows."""
+        async with serving(*WITH, *STORE, cwd=folder) as served:
+            words = ("run", "--url", served.url, "--token-file", "token")
+            with at_terminal(*words, cwd=folder) as started:
+                await started.see("\r\n> ")
+                started.terminal.type("2 and 3?\n")
+                await started.see('waits for approval: shout {"text": "five"}')
+                await started.see("\r\n> ")
+                started.terminal.type("/approve\n")
+                await started.see("It is 5.")
+                await started.see("\r\n> ")
+                started.terminal.type("/exit\n")
+                assert await started.exit_code() == 0
+
+        assert decided(folder) == ["approve person"]

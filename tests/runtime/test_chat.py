@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, assert_type
+from typing import Any
 
 import pytest
 
@@ -19,8 +19,6 @@ from tests.runtime.host_runtime import (
 )
 from toolcrib import (
     ApprovalRequested,
-    Chat,
-    Event,
     PromptResult,
     RuntimeConfig,
     SqliteStore,
@@ -35,7 +33,7 @@ from toolcrib.embedded.backends import ScriptedBackend, read_scenario
 from toolcrib.errors import Refused, UsageError
 from toolcrib.host_tools import HostToolRegistry
 from toolcrib.ledger.prompt_events import PromptAnswered
-from toolcrib.runtime import ChatEvent, ChatTurn, Exchange
+from toolcrib.runtime import ChatEvent, ChatTurn
 from toolcrib.testing import calls, says
 
 ADD = {"a": 1, "b": 2}
@@ -277,20 +275,3 @@ async def test_tools_are_listed() -> None:
         tools = await (await runtime.chat()).tools()
 
     assert [tool.name for tool in tools.tools] == ["add"]
-
-
-async def check_types(chat: Chat) -> None:
-    """Never run: what the type checker has to know of a chat."""
-    async for event in chat.send("x"):
-        assert_type(event, Event | PromptResult)
-        match event:
-            case TextDelta(text=text):
-                assert_type(text, str)
-            case PromptResult(status="completed", text=text):
-                assert_type(text, str)
-            case _:
-                pass
-    assert_type(await chat.send("x"), PromptResult)
-    assert_type(await chat.history(), list[Exchange])
-    runtime = create_runtime(RuntimeConfig(host_tool_registry=HostToolRegistry()))
-    assert_type(await runtime.chat(), Chat)

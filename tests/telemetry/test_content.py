@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Annotated, Any
 
 import pytest
@@ -112,15 +113,20 @@ async def test_texts_of_prompts_are_content(collected: Collected, captures: bool
     collected.watch(session, capture_content=captures)
 
     with bench(ASKED, ANSWER) as (adapter, _):
-        await adapter.evaluate_async(ask(add, text="What is 1+2?"), session=session)
+        prompt = replace(ask(add, text="What is 1+2?"), instructions="Be brief.")
+        await adapter.evaluate_async(prompt, session=session)
 
     told = attributes(collected.span("invoke_agent test:ask"))
     if not captures:
         assert "1+2" not in collected.everything()
+        assert "Be brief." not in collected.everything()
         assert "Fine." not in collected.everything()
         return
     (asked,) = json.loads(told["gen_ai.input.messages"])
     (said,) = json.loads(told["gen_ai.output.messages"])
+    assert json.loads(told["gen_ai.system_instructions"]) == [
+        {"type": "text", "content": "Be brief."}
+    ]
     assert asked["role"] == "user"
     assert "What is 1+2?" in asked["parts"][0]["content"]
     assert said == {"role": "assistant", "parts": [{"type": "text", "content": "Fine."}]}

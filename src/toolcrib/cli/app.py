@@ -95,6 +95,7 @@ SUMMARIES: Final = {
     "sessions": "List sessions, and resume them.",
     "tokens": "Make, list, replace and revoke the tokens of a server.",
     "policy": "Check policy files and explain what they decide.",
+    "config": "See and check what toolcrib.yaml and the flags configure.",
     "calls": "Print the calls of all sessions that pass every filter, the newest first.",
     "audit": "List calls and their cost, and prove that ledgers are whole.",
     "support": "Print which kinds of tools, and which of their options, each provider has.",

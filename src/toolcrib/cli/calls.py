@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
 
 import typer
 
@@ -15,22 +17,83 @@ from toolcrib.cli.store_options import Json, short_time_text, time_text
 if TYPE_CHECKING:
     from toolcrib.cli.service import ServiceConnection
 
-Since = Annotated[
-    str | None,
-    typer.Option("--since", metavar="TIME", help="From then on: 7d, 12h, 2026-11-17T08:00."),
-]
-Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before then.")]
-ByPrincipal = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Calls that this principal asked for.")
-]
-ToolPattern = Annotated[
-    str | None, typer.Option("--tool", metavar="NAME", help="A tool, or a pattern such as 'git_*'.")
-]
-Source = Annotated[
-    str | None, typer.Option("--source", metavar="NAME", help="Tools from here, e.g. python.")
-]
-Model = Annotated[str | None, typer.Option("--model", metavar="NAME", help="Requests to a model.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, with a header.")]
+Jsonl = Annotated[bool, typer.Option("--jsonl", help="Print JSON, one call per line.")]
+Limit = Annotated[int, typer.Option("-n", "--limit", min=1, help="How many at most.")]
+Cursor = Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on after an earlier page.")]
+All = Annotated[bool, typer.Option("--all", help="Every call, not only --limit.")]
+
+
+def _filter(metavar: str, text: str, *flags: str) -> Any:
+    return Annotated[str | None, typer.Option(*flags, metavar=metavar, help=text)]
+
+
+_COMMON_FILTERS: Final[dict[str, Any]] = {
+    "since": _filter("TIME", "From then on: 7d, 12h, 2026-11-17T08:00."),
+    "until": _filter("TIME", "Before then."),
+    "tool": _filter("NAME", "A tool, or a pattern such as 'git_*'."),
+    "source": _filter("NAME", "Tools from here, e.g. python."),
+    "model": _filter("NAME", "Requests to a model."),
+}
+_QUERY_FILTERS: Final[dict[str, Any]] = {
+    **_COMMON_FILTERS,
+    "principal": _filter("NAME", "Calls that this principal asked for.", "--by"),
+    "owner": _filter("NAME", "Calls in the sessions of this principal."),
+    "status": _filter(
+        "STATUS",
+        "completed, failed, denied, waiting, approved, running, in_doubt; several with commas.",
+    ),
+    "failure": _filter("KIND", "The kind of failure, e.g. timeout."),
+    "decision": _filter("WHAT", "allowed, denied, edited, answered or expired."),
+    "decided_by": _filter("WHO", "person, rule, grant or timeout."),
+    "approver": _filter("NAME", "The person, rule or grant that decided."),
+    "session_id": _filter("ID", "Calls of one session.", "--session"),
+    "kind": _filter("KIND", "tool (the default), model (requests to models), or any."),
+    "min_cost": Annotated[
+        float | None, typer.Option(metavar="DOLLARS", min=0, help="That cost at least so much.")
+    ],
+}
+_USAGE_FILTERS: Final[dict[str, Any]] = {
+    **_COMMON_FILTERS,
+    "by": _filter("KEY", "day (the default, in UTC), tool, principal or model."),
+    "principal": _filter("NAME", "Calls that this principal asked for."),
+}
+
+
+def _takes_filters(
+    filters: Mapping[str, Any],
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add filters to a command, which gets those that are given as its parameter `filters`."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        own = [
+            parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY)
+            for parameter in signature(command).parameters.values()
+            if parameter.name != "filters"
+        ]
+        added = [
+            Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=None)
+            for name, kind in filters.items()
+        ]
+
+        @functools.wraps(command)
+        def with_filters(**values: Any) -> None:
+            taken = {name: values.pop(name) for name in filters}
+            command(
+                filters={name: value for name, value in taken.items() if value is not None},
+                **values,
+            )
+
+        # Typer reads a command's options from its signature and its annotations.
+        parameters = [*own, *added]
+        described: Any = with_filters
+        described.__signature__ = Signature(parameters)
+        described.__annotations__ = {each.name: each.annotation for each in parameters}
+        return with_filters
+
+    return decorate
+
 
 PAGE: Final = 1_000
 """How many calls one request asks for."""
@@ -44,60 +107,23 @@ _COLUMNS: Final = (
 )
 
 
+@_takes_filters(_QUERY_FILTERS)
 def query(
+    filters: dict[str, Any],
     store: OptionalStore = None,
     url: Url = None,
     token_file: TokenFile = None,
-    since: Since = None,
-    until: Until = None,
-    by: ByPrincipal = None,
-    owner: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Calls in the sessions of this principal.")
-    ] = None,
-    tool: ToolPattern = None,
-    source: Source = None,
-    model: Model = None,
-    status: Annotated[
-        str | None,
-        typer.Option(
-            metavar="STATUS",
-            help="completed, failed, denied, waiting, approved, running, in_doubt; several with "
-            "commas.",
-        ),
-    ] = None,
     is_failed: Annotated[
         bool, typer.Option("--failed", help="Short for --status failed,denied,in_doubt.")
     ] = False,
-    failure: Annotated[
-        str | None, typer.Option(metavar="KIND", help="The kind of failure, e.g. timeout.")
-    ] = None,
-    decision: Annotated[
-        str | None,
-        typer.Option(metavar="WHAT", help="allowed, denied, edited, answered or expired."),
-    ] = None,
-    decided_by: Annotated[
-        str | None, typer.Option(metavar="WHO", help="person, rule, grant or timeout.")
-    ] = None,
-    approver: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The person, rule or grant that decided.")
-    ] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="Calls of one session.")] = None,
-    kind: Annotated[
-        str, typer.Option(metavar="KIND", help="tool, model (requests to models), or any.")
-    ] = "tool",
-    min_cost: Annotated[
-        float | None, typer.Option(metavar="DOLLARS", min=0, help="That cost at least so much.")
-    ] = None,
     oldest_first: Annotated[
         bool, typer.Option("--oldest-first", help="The oldest first; else the newest.")
     ] = False,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="How many at most.")] = 100,
-    cursor: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Go on after an earlier page.")
-    ] = None,
-    has_all: Annotated[bool, typer.Option("--all", help="Every call, not only --limit.")] = False,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    has_all: All = False,
     json: Json = False,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print JSON, one call per line.")] = False,
+    jsonl: Jsonl = False,
     csv: Csv = False,
 ) -> None:
     """Print the calls of all sessions that pass every filter, the newest first.
@@ -108,41 +134,35 @@ def query(
     """
     if sum((json, jsonl, csv)) > 1:
         raise typer.BadParameter("print it in one form: --json, --jsonl or --csv")
-    if is_failed and status is not None:
-        raise typer.BadParameter("--failed is short for a --status; give one of them")
-    filters = {
-        "since": since,
-        "until": until,
-        "principal": by,
-        "owner": owner,
-        "tool": tool,
-        "source": source,
-        "model": model,
-        "status": "failed,denied,in_doubt" if is_failed else status,
-        "failure": failure,
-        "decision": decision,
-        "decided_by": decided_by,
-        "approver": approver,
-        "session_id": session,
-        "kind": "model" if model is not None and kind == "tool" else kind,
-        "min_cost": min_cost,
-        "oldest_first": oldest_first,
-    }
+    if is_failed:
+        if "status" in filters:
+            raise typer.BadParameter("--failed is short for a --status; give one of them")
+        filters["status"] = "failed,denied,in_doubt"
+    if "model" in filters:
+        filters.setdefault("kind", "model")
     with open_service(store, url, token_file) as service:
-        pages = _Pages(service, filters, cursor, None if has_all else limit)
-        if jsonl:
-            for row in pages:
-                show_json_line(row)
-        elif csv:
-            _print_csv(_COLUMNS, map(_csv_row, pages))
-        elif json:
-            rows = list(pages)
-            show_json({"calls": rows, "cursor": pages.cursor})
-            return
-        else:
-            _print_calls(list(pages))
-    if pages.cursor is not None:
+        pages = _Pages(
+            service,
+            {**filters, "oldest_first": oldest_first},
+            cursor,
+            None if has_all else limit,
+        )
+        _print_pages(pages, json=json, jsonl=jsonl, csv=csv)
+    if pages.cursor is not None and not json:
         show_note(f"there are more: --cursor '{pages.cursor}', --limit or --all")
+
+
+def _print_pages(pages: _Pages, *, json: bool, jsonl: bool, csv: bool) -> None:
+    if jsonl:
+        for row in pages:
+            show_json_line(row)
+    elif csv:
+        _print_csv(_COLUMNS, map(_csv_row, pages))
+    elif json:
+        rows = list(pages)
+        show_json({"calls": rows, "cursor": pages.cursor})
+    else:
+        _print_calls(list(pages))
 
 
 class _Pages:
@@ -212,48 +232,28 @@ def _about(row: Mapping[str, Any]) -> str:
     return ", ".join(said)
 
 
+@_takes_filters(_USAGE_FILTERS)
 def usage(
+    filters: dict[str, Any],
     store: OptionalStore = None,
     url: Url = None,
     token_file: TokenFile = None,
-    key: Annotated[
-        str, typer.Option("--by", metavar="KEY", help="day, tool, principal or model.")
-    ] = "day",
-    since: Since = None,
-    until: Until = None,
-    principal: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Calls that this principal asked for.")
-    ] = None,
-    tool: ToolPattern = None,
-    source: Source = None,
-    model: Model = None,
     json: Json = False,
     csv: Csv = False,
 ) -> None:
-    """Print what calls took together: how many, how long, tokens and cost, by day (UTC).
+    """Print what calls took together: how many, how long, tokens and cost, by day.
 
     Example: toolcrib audit usage --by principal --since 30d
     """
-    filters = {
-        "by": key,
-        "since": since,
-        "until": until,
-        "principal": principal,
-        "tool": tool,
-        "source": source,
-        "model": model,
-    }
     with open_service(store, url, token_file) as service:
-        sums = service.ask(
-            "calls.sums", {name: value for name, value in filters.items() if value is not None}
-        )["sums"]
+        sums = service.ask("calls.sums", filters)["sums"]
     if json:
         show_json(sums)
     elif csv:
         columns = [*sums[0]] if sums else ["key"]
         _print_csv(columns, ([_cell(each[name]) for name in columns] for each in sums))
     else:
-        _print_sums(sums, key)
+        _print_sums(sums, filters.get("by", "day"))
 
 
 def _print_sums(sums: Sequence[dict[str, Any]], key: str) -> None:

@@ -100,6 +100,7 @@ def _print(text: str, style: str | None, *, is_error: bool) -> None:
 EXTRAS: Final = {
     "acp": ("acp",),
     "cli": ("rich", "tomlkit", "typer"),
+    "client": ("httpx2", "websockets"),
     "code": ("matplotlib", "pandas"),
     "llama": ("xllamacpp",),
     "mcp": ("mcp",),

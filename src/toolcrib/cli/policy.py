@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,14 +10,15 @@ import typer
 
 from toolcrib.cli.arguments import read_arguments
 from toolcrib.cli.output import fail, show, show_json, show_note
+from toolcrib.cli.project_options import current_project
 from toolcrib.cli.runtime_options import TOOL_OPTIONS, RuntimeOptions, takes_runtime_options
-from toolcrib.cli.service import TokenFile, Url, open_hosted_service
+from toolcrib.cli.service import TokenFile, Url, chosen_url, open_hosted_service
 from toolcrib.cli.tools import session_of
 from toolcrib.errors import InvalidPolicy
 from toolcrib.tools.identity import Place, ToolRef
 
 if TYPE_CHECKING:
-    from toolcrib.approval.policy import Policy
+    from toolcrib.approval.policy import Explanation, Policy
     from toolcrib.approval.policy_lint import Caution, ToolArguments
     from toolcrib.approval.rule import Effect
 
@@ -24,7 +26,10 @@ app = typer.Typer(help="Check policy files and explain what they decide.", no_ar
 
 _COLOURS: dict[Effect, str] = {"allow": "green", "ask": "yellow", "deny": "red"}
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The policy, a YAML file.")]
+File = Annotated[
+    Path | None,
+    typer.Argument(metavar="FILE", help="The policy, a YAML file; else that of the project."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 
@@ -32,7 +37,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 @takes_runtime_options(*TOOL_OPTIONS)
 def check(
     options: RuntimeOptions,
-    file: File,
+    file: File = None,
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -40,16 +45,17 @@ def check(
 ) -> None:
     """Say whether FILE is a valid policy, and warn about rules that may surprise.
 
-    With tools, of this machine or of a server, a rule for a tool that is not there is an error, and
-    so is one that denies or asks about an argument that its tool does not have.
+    With tools, of the project, of the options or of a server, a rule for a tool that is not there
+    is an error, and so is one that denies or asks about an argument that its tool does not have.
 
     Example: toolcrib policy check policy.yaml --host-tools host-tools.yaml
     """
     from toolcrib.approval.policy_lint import cautions, unknown_arguments, unknown_tools
 
+    file = _file(file)
     policy = _load(file)
     warnings = cautions(policy)
-    has_tools = options.has_tools or url is not None
+    has_tools = options.has_tools or chosen_url(url) is not None
     errors: tuple[Caution, ...] = ()
     if has_tools:
         listed = _listed_tools(options, url, token_file)
@@ -72,7 +78,18 @@ def check(
         raise typer.Exit(1)
 
 
+def _file(file: Path | None) -> Path:
+    """The file of the command line, else the policy of the project."""
+    project = current_project()
+    chosen = file or (None if project is None else project.policy)
+    if chosen is None:
+        raise typer.BadParameter("name a policy: FILE, or policy: in toolcrib.yaml")
+    return chosen
+
+
 def _listed_tools(options: RuntimeOptions, url: str | None, token_file: Path | None) -> Any:
+    # Without the policy and the hooks of the project: the tools are listed to check one.
+    options = replace(options, policy=None, hooks=None)
     with open_hosted_service(options, url, token_file) as service, session_of(service) as session:
         return service.ask("tools.list", {"session_id": session})
 
@@ -87,14 +104,20 @@ def _arguments_of(tool: dict[str, Any]) -> ToolArguments:
 
 
 @app.command()
+@takes_runtime_options(*TOOL_OPTIONS)
 def explain(
-    file: File,
+    options: RuntimeOptions,
     tool: Annotated[str, typer.Option("--tool", help="The tool's name.")],
+    file: File = None,
     arguments: Annotated[
         str, typer.Option("--arguments", help="The call's arguments, a JSON object.")
     ] = "{}",
-    source: Annotated[str, typer.Option("--source", help="Where the tool comes from.")] = "python",
-    place: Annotated[Place, typer.Option("--place", help="Where the call runs.")] = "local",
+    source: Annotated[
+        str | None, typer.Option("--source", help="Where the tool comes from; else as it is.")
+    ] = None,
+    place: Annotated[
+        Place | None, typer.Option("--place", help="Where the call runs; else as it is.")
+    ] = None,
     kind: Annotated[
         str | None, typer.Option("--kind", help="The provider's capability that the tool is.")
     ] = None,
@@ -117,24 +140,33 @@ def explain(
 ) -> None:
     """Say what FILE decides about one call, and how each rule took part.
 
+    With tools, of the project or of the options, what is known of the tool is taken from it, and a
+    name that no tool has is told.
+
     Example: toolcrib policy explain policy.yaml --tool write_file --arguments '{"path": "a"}'
     """
     from toolcrib.approval.caller import Caller
     from toolcrib.approval.rule import Subject
 
+    facts = _facts_of(tool, options)
+    source = source or facts.get("source", "python")
+    place = place or facts.get("place", "local")
     subject = Subject(
         tool=ToolRef(tool, source, version="", digest="", place=place),
         arguments=read_arguments(arguments),
-        is_read_only=read_only,
-        requires_approval=requires_approval,
+        is_read_only=read_only or facts.get("is_read_only", False),
+        requires_approval=requires_approval or facts.get("requires_approval", False),
         kind=kind,
         provider=provider,
         caller=Caller(principal, groups=frozenset(group or ())),
     )
-    policy = _load(file)
+    policy = _load(_file(file))
     if hint := _misspelt(tool, policy):
         show_note(f"no rule names {tool!r}{hint}", "yellow")
-    explanation = policy.explain(subject)
+    _show_explanation(policy.explain(subject), json=json)
+
+
+def _show_explanation(explanation: Explanation, *, json: bool) -> None:
     if json:
         show_json(explanation)
         return
@@ -149,6 +181,21 @@ def _misspelt(tool: str, policy: Policy) -> str:
 
     names = {rule.tool for rule in policy.rules if rule.names_one_tool}
     return "" if tool in names else did_you_mean(tool, names)
+
+
+def _facts_of(name: str, options: RuntimeOptions) -> dict[str, Any]:
+    """What is known of a tool of this machine; nothing when there is none of that name."""
+    if not options.has_tools:
+        return {}
+    from toolcrib.approval.tool_names import did_you_mean
+
+    listed = _listed_tools(options, None, None)
+    facts = {tool["name"]: tool for tool in listed["tools"]}
+    if name in facts:
+        return facts[name]
+    hint = did_you_mean(name, [*facts, *listed["unavailable"]])
+    show_note(f"there is no tool {name!r}{hint}", "yellow")
+    return {}
 
 
 def _load(file: Path) -> Policy:

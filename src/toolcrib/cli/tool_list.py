@@ -19,13 +19,18 @@ _NOT_ABOUT_TOOLS: Final = frozenset(
         "allow_egress",
         "approve_own_calls",
         "approver",
+        "approver_place",
         "bind_to",
         "drain_seconds",
         "expect_tool",
+        "hooks",
         "instructions",
         "policy",
+        "project",
         "reload",
         "store",
+        "taken",
+        "uses_model",
     }
 )
 """Options that change nothing in a list of tools. An option that is not named here is left to a
@@ -36,8 +41,15 @@ def plain_list(options: RuntimeOptions, category: str | None) -> dict[str, Any] 
     """What the operation `tools.list` tells of the tools, without their schemas; None when only a
     runtime can tell it.
     """
+    project = options.project
     if not options.host_tools_module or _has_other_sources(options):
         return None
+    if project is not None:
+        if project.mcp_servers or project.mcp_servers_file or project.hosted_tools:
+            return None
+        from toolcrib.host_tools.python_modules import make_folder_importable
+
+        make_folder_importable(project.folder)
     from toolcrib.host_tools.plain_tools import plain_tools
 
     with redirected_stdout():

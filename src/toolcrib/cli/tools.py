@@ -66,7 +66,8 @@ def list_command(
 
     Example: toolcrib tools list --host-tools host-tools.yaml --policy policy.yaml
     """
-    listed = None if json or url is not None else plain_list(options, category)
+    is_remote = chosen_url(url) is not None
+    listed = None if json or is_remote else plain_list(options, category)
     if listed is None:
         with (
             open_hosted_service(options, url, token_file) as service,

@@ -10,7 +10,9 @@ from toolcrib.errors import Refused
 from toolcrib.serving.access import AccessOptions, create_access
 from toolcrib.serving.auth import principal_of, refuse
 from toolcrib.serving.connections import ListenerLimits
+from toolcrib.serving.health import HealthMiddleware, Readiness
 from toolcrib.serving.listener import Listener, TlsFiles
+from toolcrib.serving.request_log import RequestLog
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -30,7 +32,8 @@ class ProviderServer(Listener):
     """Serves a started provider from `async with` on. The caller closes the provider.
 
     The access options say who may use it; without them, the owner. A principal reaches what it has
-    made itself; an auditor reads everything and changes nothing, an admin may do everything.
+    made itself; an auditor reads everything and changes nothing, an admin may do everything. With
+    `access_log` every request is logged.
     """
 
     def __init__(
@@ -41,12 +44,18 @@ class ProviderServer(Listener):
         port: int = DEFAULT_PORT,
         limits: ListenerLimits | None = None,
         tls: TlsFiles | None = None,
+        access_log: bool = False,
         **access_options: Unpack[AccessOptions],
     ) -> None:
         access = create_access(host, access_options)
+        readiness = Readiness(lambda: provider.is_started and not self.is_stopping)
+        # Whether a response is streamed is said in the body of its request.
+        app = access.protect(_with_principal(provider.app), any_may_stream=True)
+        app = HealthMiddleware(app, is_ready=readiness.check)
+        if access_log:
+            app = RequestLog(app, routes=provider.app.routes, writes_lines=True)
         super().__init__(
-            # Whether a response is streamed is said in the body of its request.
-            access.protect(_with_principal(provider.app), any_may_stream=True),
+            app,
             host,
             port,
             max_message=MAX_BODY,
@@ -70,11 +79,18 @@ async def serve_provider(
     on_ready: Callable[[str], None] | None = None,
     limits: ListenerLimits | None = None,
     tls: TlsFiles | None = None,
+    access_log: bool = False,
     **access_options: Unpack[AccessOptions],
 ) -> None:
     """Serve a started provider until SIGINT or SIGTERM. `on_ready` gets the base URL."""
     server = ProviderServer(
-        provider, host=host, port=port, limits=limits, tls=tls, **access_options
+        provider,
+        host=host,
+        port=port,
+        limits=limits,
+        tls=tls,
+        access_log=access_log,
+        **access_options,
     )
     await server.until_stopped(on_ready)
 

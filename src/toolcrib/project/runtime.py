@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import InvalidTool, UsageError
-from toolcrib.extras import install_command
 from toolcrib.tools.identity import BindTo
 
 if TYPE_CHECKING:
@@ -174,6 +173,8 @@ def servers_of(project: Project | None, loaded: LoadedHostTools) -> tuple[McpSer
                 )
     servers = (*own, *loaded.mcp_servers)
     if servers and find_spec("mcp") is None:
+        from toolcrib.extras import install_command
+
         raise UsageError(f"mcp_servers needs mcp; install it with: {install_command('mcp')}")
     return servers
 

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from toolcrib.tools.identity import BindTo
-from toolcrib.transports.mcp.options import ElicitedApproval
 
 if TYPE_CHECKING:
     from toolcrib.project.project import Project
@@ -254,7 +253,7 @@ ELICITATION_SETTING: Final = Setting(
     "approve_by_elicitation",
     "--approve-by-elicitation",
     "serve.approve_by_elicitation",
-    ElicitedApproval,
+    Literal["role", "always", "never"],
     "Whose answer to a form at an MCP client decides a call that needs approval; "
     "'always' trusts the client to ask a person.",
     "role",

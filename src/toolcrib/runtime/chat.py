@@ -180,8 +180,8 @@ class Chat:
         """The events of the ledger up to now."""
         facts = await self._operations.get_session(self.session_id)
         async with self._operations.events(self.session_id) as events:
-            while events.seq < facts.last_seq:
-                yield await anext(events)
+            while events.seq < facts.last_seq and (event := await _next(events)) is not None:
+                yield event
 
     async def _waiting(self) -> list[ApprovalRequested]:
         """The events of the requests that wait."""

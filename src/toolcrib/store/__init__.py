@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from toolcrib.store.call_query import CallQuery, CallRow, UsageSum
     from toolcrib.store.memory import MemoryStore
+    from toolcrib.store.prices import Prices, read_prices
     from toolcrib.store.sqlite import SqliteStore
     from toolcrib.store.store import (
         ApprovalFiled,
@@ -39,6 +41,8 @@ __all__ = [
     "ArtifactKept",
     "CallClosed",
     "CallOpened",
+    "CallQuery",
+    "CallRow",
     "Commit",
     "CommitSource",
     "Effect",
@@ -48,10 +52,13 @@ __all__ = [
     "MemoryStore",
     "OpenCall",
     "OpenCallState",
+    "Prices",
     "SessionInfo",
     "SettingsKept",
     "SqliteStore",
     "Store",
+    "UsageSum",
+    "read_prices",
     "verify_session",
 ]
 
@@ -59,7 +66,9 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "toolcrib.store.call_query": ("CallQuery", "CallRow", "UsageSum"),
             "toolcrib.store.memory": ("MemoryStore",),
+            "toolcrib.store.prices": ("Prices", "read_prices"),
             "toolcrib.store.sqlite": ("SqliteStore",),
             "toolcrib.store.verification": ("verify_session",),
             "toolcrib.store.store": (
