@@ -190,6 +190,24 @@ async def test_a_foreign_server_needs_no_file(folder: Path) -> None:
         assert await started.exit_code() == 0
 
 
+def test_a_foreign_server_is_listed_and_called_in_a_script(folder: Path) -> None:
+    """Newcomers B: `tools list` and `tools call` take the server, too; the project of the folder
+    does not apply, and other tools are refused.
+    """
+    (folder / "foreign.py").write_text(SERVER, "utf-8")
+    (folder / "toolcrib.yaml").write_text("tools: {modules: [letter_tools]}\n", "utf-8")
+    server = ("--mcp", f"{sys.executable} {folder / 'foreign.py'}")
+
+    listed = invoke("tools", "list", *server)
+    called = invoke("tools", "call", "reverse", "text=abc", *server)
+    both = invoke("tools", "list", *server, "--mcp-url", "http://127.0.0.1:1/mcp")
+
+    assert listed.stdout.split()[0] == "reverse"
+    assert called.exit_code == 4
+    assert "reverse waits for approval" in called.stderr
+    assert both.exit_code == 2
+
+
 def test_without_a_terminal_it_names_the_command_to_use() -> None:
     """Nothing asks a question where nobody can answer."""
     done = invoke("inspect", "odd", *MODULE)

@@ -5,22 +5,16 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
 from toolcrib.cli.approver import approver_for, is_terminal
 from toolcrib.cli.form import ArgumentForm, read_line
+from toolcrib.cli.other_server import Mcp, McpUrl, with_server
 from toolcrib.cli.output import Exit, fail, show, show_note
-from toolcrib.cli.project_options import is_on_command_line
 from toolcrib.cli.results import RequestPlace, place_of, show_call
-from toolcrib.cli.runtime_options import (
-    HOST_OPTIONS,
-    TOOL_OPTIONS,
-    RuntimeOptions,
-    takes_runtime_options,
-)
+from toolcrib.cli.runtime_options import HOST_OPTIONS, RuntimeOptions, takes_runtime_options
 from toolcrib.cli.service import (
     ServiceConnection,
     TokenFile,
@@ -31,9 +25,6 @@ from toolcrib.cli.service import (
 from toolcrib.cli.tools import session_of
 from toolcrib.errors import EndOfInput, Refused
 
-SERVER: Final = "server"
-"""The name of a server that only the command line names."""
-
 
 @takes_runtime_options(*HOST_OPTIONS)
 def inspect(
@@ -41,16 +32,8 @@ def inspect(
     tool: Annotated[
         str | None, typer.Argument(metavar="TOOL", help="The tool to begin with; else choose.")
     ] = None,
-    mcp: Annotated[
-        str | None,
-        typer.Option(
-            "--mcp", metavar="COMMAND", help="The tools of the MCP server that COMMAND starts."
-        ),
-    ] = None,
-    mcp_url: Annotated[
-        str | None,
-        typer.Option("--mcp-url", metavar="URL", help="The tools of the MCP server at URL."),
-    ] = None,
+    mcp: Mcp = None,
+    mcp_url: McpUrl = None,
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
@@ -69,8 +52,7 @@ def inspect(
             f"toolcrib tools call {tool or 'TOOL'} KEY=VALUE",
             Exit.USAGE,
         )
-    if mcp is not None or mcp_url is not None:
-        options = with_server(options, mcp, mcp_url)
+    options = with_server(options, mcp, mcp_url)
     options = replace(options, approver=approver_for("ask", has_store=options.store is not None))
     place = place_of(options.store, chosen_url(url), token_file)
     with (
@@ -81,36 +63,6 @@ def inspect(
             _Inspection(service, session_id, place).run(tool)
         except EndOfInput:
             return
-
-
-def with_server(options: RuntimeOptions, command: str | None, url: str | None) -> RuntimeOptions:
-    """The options with one MCP server for their only tools. Nothing of the project of this folder
-    applies: its policy is about other tools.
-    """
-    from toolcrib.project.project import Project
-
-    if command is not None and url is not None:
-        raise typer.BadParameter("give --mcp or --mcp-url, not both")
-    if is_on_command_line(*TOOL_OPTIONS, "url"):
-        raise typer.BadParameter("--mcp and --mcp-url take no other tools and no server")
-    entry: dict[str, Any] = {"url": url, "prefix": ""} if command is None else _started(command)
-    project = Project(file=Path.cwd() / "toolcrib.yaml", mcp_servers={SERVER: entry})
-    return RuntimeOptions(
-        project=project,
-        policy=options.policy if is_on_command_line("policy") else None,
-        store=options.store if is_on_command_line("store") else None,
-        expect_tool=options.expect_tool if is_on_command_line("expect_tool") else None,
-    )
-
-
-def _started(command: str) -> dict[str, Any]:
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise typer.BadParameter(f"--mcp cannot be split into words: {error}") from None
-    if not words:
-        raise typer.BadParameter("--mcp is empty; write the command that starts the server")
-    return {"command": words[0], "args": words[1:], "prefix": ""}
 
 
 class _Inspection:
