@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,15 +15,12 @@ from toolcrib.cli.other_server import Mcp, McpUrl, with_server
 from toolcrib.cli.output import Exit, fail, show, show_note
 from toolcrib.cli.results import RequestPlace, place_of, show_call
 from toolcrib.cli.runtime_options import HOST_OPTIONS, RuntimeOptions, takes_runtime_options
-from toolcrib.cli.service import (
-    ServiceConnection,
-    TokenFile,
-    Url,
-    chosen_url,
-    open_hosted_service,
-)
-from toolcrib.cli.tools import session_of
+from toolcrib.cli.service import TokenFile, Url, chosen_url, open_hosted_service, plain
+from toolcrib.cli.tools import make_call, session_of
 from toolcrib.errors import EndOfInput, Refused
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.blocking_operations import BlockingOperations
 
 
 @takes_runtime_options(*HOST_OPTIONS)
@@ -69,7 +66,7 @@ class _Inspection:
     """Chooses a tool, fills in its form, calls it, and begins again."""
 
     def __init__(
-        self, service: ServiceConnection, session_id: str, place: RequestPlace | None
+        self, service: BlockingOperations, session_id: str, place: RequestPlace | None
     ) -> None:
         self._service = service
         self._session_id = session_id
@@ -87,7 +84,7 @@ class _Inspection:
             self._try(facts)
 
     def _choose(self) -> dict[str, Any] | None:
-        listed = self._service.ask("tools.list", {"session_id": self._session_id})
+        listed = plain(self._service.list_tools(self._session_id))
         tools: list[dict[str, Any]] = listed["tools"]
         if not tools:
             fail("there are no tools to inspect")
@@ -102,7 +99,7 @@ class _Inspection:
 
     def _tool(self, name: str) -> dict[str, Any] | None:
         try:
-            return self._service.ask("tools.info", {"session_id": self._session_id, "name": name})
+            return plain(self._service.get_tool(self._session_id, name))
         except Refused as error:
             show_note(str(error), "red")
             return None
@@ -135,8 +132,7 @@ class _Inspection:
         if not form.has_secret:
             text = shlex.quote(json.dumps(arguments, ensure_ascii=False))
             show_note(f"\ntoolcrib tools call {name} --arguments {text}", "dim")
-        params = {"session_id": self._session_id, "name": name, "arguments": arguments}
-        result = self._service.ask("tools.call", params)
+        result = make_call(self._service, self._session_id, name, arguments)
         show_call(result, self._session_id, self._place)
         return result
 

@@ -158,17 +158,17 @@ def call(
     ):
         facts = plain(service.get_tool(session_id, tool))
         call_arguments = parse_arguments(words or [], arguments, facts["parameters"])
-        result = _call(service, session_id, tool, call_arguments, call_id)
+        result = make_call(service, session_id, tool, call_arguments, call_id)
     place = place_of(options.store, chosen_url(url), token_file)
     finish_call(result, session_id, place, json=json)
 
 
-def _call(
+def make_call(
     service: BlockingOperations,
     session_id: str,
     tool: str,
     arguments: dict[str, Any],
-    call_id: str | None,
+    call_id: str | None = None,
 ) -> dict[str, Any]:
     """Make the call; at a terminal, with its progress and its output as they come."""
     if not sys.stderr.isatty():
