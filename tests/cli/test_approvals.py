@@ -69,8 +69,8 @@ class TestReading:
 
         assert [line.split()[0] for line in waiting] == ["a3"]
         assert [line.split()[:2] for line in everything] == [
-            ["a1", "decided"],
-            ["a2", "decided"],
+            ["a1", "denied"],
+            ["a2", "expired"],
             ["a3", "pending"],
         ]
         assert elsewhere == ""
@@ -183,7 +183,7 @@ class TestGrants:
         live = invoke("grants", "list", "--store", crib).stdout.splitlines()
         everything = invoke("grants", "list", "--store", crib, "--all", "--json").stdout
 
-        assert live == ["g1 live local/read_file everyone uses_left=2 by=ada"]
+        assert live == ["g1\tlive\tlocal/read_file\teveryone\t2 uses\tada\tany"]
         assert [each["grant_id"] for each in json.loads(everything)] == ["g1", "g2"]
 
     def test_a_grant_is_revoked_once(self, crib: Path) -> None:

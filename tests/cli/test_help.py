@@ -12,6 +12,7 @@ from toolcrib.cli.app import COMMANDS, app
 READS = {
     "approvals list",
     "approvals show",
+    "approvals watch",
     "audit head",
     "audit query",
     "audit usage",

@@ -52,6 +52,10 @@ class Console:
         lines = [piece for line in text.split("\n") for piece in self._wrapped(line, hanging)]
         self.write("\n".join(self.paint(line, style) for line in lines))
 
+    def ring(self) -> None:
+        """Ring the bell of the terminal."""
+        self._show("\a")
+
     def paint(self, text: str, style: str | None) -> str:
         """`text` in a style, if the terminal has colour."""
         return paint(text, style, self._output)

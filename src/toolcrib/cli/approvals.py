@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import json as json_text
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from toolcrib.cli.arguments import read_arguments
-from toolcrib.cli.output import show, show_json, show_note
+from toolcrib.cli.output import show, show_json, show_json_line, show_note
 from toolcrib.cli.service import (
     OptionalStore,
-    RuntimeConnection,
-    ServiceConnection,
     TokenFile,
     Url,
     open_service,
+    plain,
 )
 from toolcrib.cli.store_options import AnySession, By, Json, time_text
+from toolcrib.cli.table import Row, moment_text, show_facts, show_table
 from toolcrib.errors import InvalidPolicy, Refused
+from toolcrib.terminal_text import STATUS_STYLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.approval.decision import GrantScope
+    from toolcrib.runtime.approval_messages import GrantTerms, Inbox
 
 app = typer.Typer(help="List approval requests, and decide them.", no_args_is_help=True)
 
@@ -28,6 +37,14 @@ GrantOption = Annotated[
     Literal["session", "principal", "everyone"] | None,
     typer.Option("--grant", help="Do not ask again for such calls, of whom."),
 ]
+_DECIDED: Final = {
+    "approve": "approved",
+    "deny": "denied",
+    "answer": "answered",
+    "expire": "expired",
+}
+_HEADER: Final = ("request", "state", "tool", "asked by", "asked", "arguments")
+_WIDEST: Final = (0, 0, 24, 16, 0, 0)
 ApprovalId = Annotated[str, typer.Argument(metavar="APPROVAL", help="The request, as listed.")]
 
 
@@ -47,18 +64,26 @@ def list_command(
     requests = None if is_all or url is not None else _pending_in(store, session)
     if requests is None:
         with open_service(store, url, token_file) as service:
-            params = {"session_id": session, "is_all": is_all}
-            requests = _requests(service.ask("approvals.list", params))
+            requests = _requests(service.list_approvals(session_id=session, is_all=is_all))
     if json:
         show_json(requests)
         return
-    for request in requests:
-        identity = [request["approval_id"], request["state"], request["tool"]]
-        created = time_text(request["created_at"])
-        asker = f"by={request['caller']['principal'] or '-'}"
-        votes = _votes_text(request)
-        facts = [*identity, created, asker, *([f"votes={votes}"] if votes else [])]
-        show(" ".join([*facts, _compact(request["arguments"])]))
+    show_table(_HEADER, [_row(request) for request in requests], widest=_WIDEST)
+
+
+def _row(request: Mapping[str, Any]) -> Row:
+    state = request["state"]
+    word = _DECIDED[request["decision"]] if state == "decided" else state
+    votes = _votes_text(dict(request))
+    cells = (
+        request["approval_id"],
+        f"{word} {votes}" if votes and state == "pending" else word,
+        request["tool"],
+        request["caller"]["principal"] or "-",
+        moment_text(request["created_at"]),
+        _compact(request["arguments"]),
+    )
+    return Row(cells, STATUS_STYLES.get(word) if state == "pending" else None)
 
 
 def _pending_in(store: Path | None, session: str | None) -> list[dict[str, Any]] | None:
@@ -70,8 +95,34 @@ def _pending_in(store: Path | None, session: str | None) -> list[dict[str, Any]]
     return pending_requests(store, session, time.time())
 
 
-def _requests(inbox: dict[str, Any]) -> list[dict[str, Any]]:
-    return inbox["approvals"]
+def _requests(inbox: Inbox) -> list[dict[str, Any]]:
+    return plain(inbox.approvals)
+
+
+@app.command()
+def watch(
+    store: OptionalStore = None,
+    session: AnySession = None,
+    by: By = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Follow new requests until Ctrl-C, and decide them here.
+
+    At a terminal the bell rings for each new request, and it is asked about with the keys of the
+    approval prompt; Ctrl-D leaves it open. Elsewhere, and with --json, each is printed on a line.
+
+    Example: toolcrib approvals watch --url http://127.0.0.1:8420
+    """
+    from toolcrib.cli.approval_watch import watch_requests
+    from toolcrib.cli.approver import is_terminal
+
+    def show_new(request: dict[str, Any]) -> None:
+        show_json_line(request) if json else show("\t".join(_row(request).cells))
+
+    with open_service(store, url, token_file, by=by) as service, suppress(KeyboardInterrupt):
+        watch_requests(service, session, by, None if is_terminal() and not json else show_new)
 
 
 @app.command("show")
@@ -87,14 +138,11 @@ def show_command(
     Example: toolcrib approvals show apr_1 --store crib.sqlite3
     """
     with open_service(store, url, token_file) as service:
-        request = _ask(service, "approvals.get", {"approval_id": approval})
-        if isinstance(service, RuntimeConnection):
-            request |= _tool_facts(service, approval)
+        request = _found(lambda: service.get_approval(approval))
     if json:
         show_json(request)
         return
-    for name, value in _facts(request):
-        show(f"{name + ':':<10} {value}")
+    show_facts(_facts(request))
 
 
 @app.command()
@@ -141,13 +189,11 @@ def approve(
         raise typer.BadParameter("--preview shows what a grant would cover; name one with --grant")
     edited = None if edit is None else read_arguments(edit)
     with open_service(store, url, token_file, by=by) as service:
-        if preview:
-            _show_preview(
-                _ask(service, "grants.preview", {"approval_id": approval, "grant": terms})
-            )
+        if preview and terms is not None:
+            _show_preview(_found(lambda: service.preview_grant(terms, approval_id=approval)))
             return
-        params = {"approval_id": approval, "decision": "approve", "arguments": edited}
-        _report("approved", _ask(service, "approvals.decide", {**params, "grant": terms}))
+        decided = _found(lambda: service.decide(approval, "approve", arguments=edited, grant=terms))
+        _report("approved", decided)
 
 
 @app.command()
@@ -168,8 +214,7 @@ def answer(
     except ValueError as error:
         raise typer.BadParameter(f"the answer is not JSON: {error}") from None
     with open_service(store, url, token_file, by=by) as service:
-        params = {"approval_id": approval, "decision": "answer", "value": result}
-        _report("answered", _ask(service, "approvals.decide", params))
+        _report("answered", _found(lambda: service.decide(approval, "answer", value=result)))
 
 
 @app.command()
@@ -186,35 +231,26 @@ def deny(
     Example: toolcrib approvals deny apr_1 --store crib.sqlite3 --reason "not today"
     """
     with open_service(store, url, token_file, by=by) as service:
-        params = {"approval_id": approval, "decision": "deny", "reason": reason}
-        _report("denied", _ask(service, "approvals.decide", params))
+        _report("denied", _found(lambda: service.decide(approval, "deny", reason=reason)))
 
 
-def _ask(service: ServiceConnection, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+def _found(operate: Callable[[], object]) -> dict[str, Any]:
+    """The result of an operation on one request, with a hint when there is no such request."""
     try:
-        return service.ask(operation, params)
+        return plain(operate())
     except Refused as refused:
         if refused.kind != "not_found":
             raise
         raise Refused("not_found", f"{refused}; see `toolcrib approvals list --all`") from None
 
 
-def _tool_facts(service: RuntimeConnection, approval: str) -> dict[str, Any]:
-    """Facts that only the store has: the tool's version, source and place."""
-    filed = service.store.approval(approval)
-    if filed is None:
-        return {}
-    tool = filed.request.tool
-    return {"tool_version": tool.version, "tool_source": tool.source, "place": tool.place}
-
-
 def _grant_terms(
-    scope: str | None,
+    scope: GrantScope | None,
     arguments: str | None,
     expires: str | None,
     uses: int | None,
     unlimited: bool,
-) -> dict[str, Any] | None:
+) -> GrantTerms | None:
     if scope is None:
         if arguments is not None:
             raise typer.BadParameter(
@@ -229,13 +265,15 @@ def _grant_terms(
         lifetime = None if expires is None else read_duration(expires)
     except InvalidPolicy as error:
         raise typer.BadParameter(f"--expires: {error}") from None
-    return {
-        "scope": scope,
-        "arguments": {} if arguments is None else read_arguments(arguments),
-        "expires_in_seconds": lifetime,
-        "uses": uses,
-        "unlimited": unlimited,
-    }
+    from toolcrib.runtime.approval_messages import GrantTerms
+
+    return GrantTerms(
+        scope=scope,
+        arguments={} if arguments is None else read_arguments(arguments),
+        expires_in_seconds=lifetime,
+        uses=uses,
+        unlimited=unlimited,
+    )
 
 
 def _show_preview(preview: dict[str, Any]) -> None:
@@ -308,8 +346,6 @@ def _facts(request: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _tool_text(request: dict[str, Any]) -> str:
-    if "place" not in request:
-        return request["tool"]
     version = f"version {request['tool_version']}"
     return f"{request['tool']}, {version}, of {request['tool_source']} ({request['place']})"
 

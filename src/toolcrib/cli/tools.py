@@ -21,12 +21,11 @@ from toolcrib.cli.runtime_options import (
     takes_runtime_options,
 )
 from toolcrib.cli.service import (
-    RuntimeConnection,
-    ServiceConnection,
     TokenFile,
     Url,
     chosen_url,
     open_hosted_service,
+    plain,
 )
 from toolcrib.cli.store_options import Json
 from toolcrib.cli.tool_list import plain_list
@@ -34,6 +33,7 @@ from toolcrib.cli.tool_table import show_tool, show_tools
 from toolcrib.errors import Refused
 
 if TYPE_CHECKING:
+    from toolcrib.runtime.blocking_operations import BlockingOperations
     from toolcrib.runtime.messages import CallResult
     from toolcrib.runtime.typed_operations import TypedOperations
 
@@ -73,7 +73,7 @@ def list_command(
             open_hosted_service(options, url, token_file) as service,
             session_of(service, is_temporary=True) as session_id,
         ):
-            listed = service.ask("tools.list", {"session_id": session_id, "category": category})
+            listed = plain(service.list_tools(session_id, category=category))
     tools: list[dict[str, Any]] = [
         each for each in listed["tools"] if source in (None, each["source"])
     ]
@@ -100,7 +100,7 @@ def show_command(
         open_hosted_service(options, url, token_file) as service,
         session_of(service, is_temporary=True) as session_id,
     ):
-        facts = service.ask("tools.info", {"session_id": session_id, "name": tool})
+        facts = plain(service.get_tool(session_id, tool))
     if json:
         show_json(facts)
         return
@@ -144,7 +144,7 @@ def call(
         open_hosted_service(options, url, token_file) as service,
         session_of(service, session) as session_id,
     ):
-        facts = service.ask("tools.info", {"session_id": session_id, "name": tool})
+        facts = plain(service.get_tool(session_id, tool))
         call_arguments = parse_arguments(words or [], arguments, facts["parameters"])
         result = _call(service, session_id, tool, call_arguments, call_id)
     place = place_of(options.store, chosen_url(url), token_file)
@@ -152,18 +152,16 @@ def call(
 
 
 def _call(
-    service: ServiceConnection,
+    service: BlockingOperations,
     session_id: str,
     tool: str,
     arguments: dict[str, Any],
     call_id: str | None,
 ) -> dict[str, Any]:
     """Make the call; at a terminal, with its progress and its output as they come."""
-    if not sys.stderr.isatty() or not isinstance(service, RuntimeConnection):
-        params = {"session_id": session_id, "name": tool, "arguments": arguments}
-        return service.ask("tools.call", {**params, "call_id": call_id})
+    if not sys.stderr.isatty():
+        return plain(service.call_tool(session_id, tool, arguments, call_id=call_id))
     from toolcrib.cli.call_progress import with_progress
-    from toolcrib.runtime.service import as_json
 
     async def call_watched(operations: TypedOperations) -> CallResult:
         def call() -> Awaitable[CallResult]:
@@ -171,24 +169,24 @@ def _call(
 
         return await with_progress(operations, session_id, call)
 
-    return as_json(service.run(call_watched))
+    return plain(service.complete(call_watched(service.operations)))
 
 
 @contextmanager
 def session_of(
-    service: ServiceConnection, session_id: str | None = None, *, is_temporary: bool = False
+    service: BlockingOperations, session_id: str | None = None, *, is_temporary: bool = False
 ) -> Generator[str]:
     """The session of the command. A new one is closed afterwards; it stays in the store, where a
     waiting call can be continued, unless it is temporary.
     """
     if session_id is not None:
-        service.ask("session.resume", {"session_id": session_id})
+        service.resume_session(session_id)
         yield session_id
         return
-    params = {"metadata": {"made_by": "toolcrib tools"}, "is_temporary": is_temporary}
-    created: str = service.ask("session.create", params)["session_id"]
+    metadata = {"made_by": "toolcrib tools"}
+    created = service.create_session(metadata=metadata, is_temporary=is_temporary).session_id
     try:
         yield created
     finally:
         with suppress(Refused):
-            service.ask("session.close", {"session_id": created})
+            service.close_session(created)

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, JsonValue, StrictBool
 
 from toolcrib.approval.decision import GrantScope
 from toolcrib.runtime.messages import Key, OperationParams
+from toolcrib.tools.identity import Place
 
 __all__ = [
     "ApprovalFacts",
@@ -54,6 +55,11 @@ class ApprovalFacts:
     session_id: str
     call_id: str
     tool: str
+    tool_source: str
+    """Where the tool is from."""
+    tool_version: str
+    place: Place
+    """Where the call would run."""
     arguments: dict[str, Any]
     digest: str
     state: str
