@@ -116,6 +116,8 @@ class HostToolsFile:
     file: str
     tools: tuple[FileTool, ...]
     mcp_servers: tuple[McpServerConfig, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What in a file of another program is not used."""
 
     @property
     def definitions(self) -> tuple[HostToolDefinition, ...]:
@@ -131,7 +133,8 @@ class HostToolsFile:
 
 
 def load_host_tools_file(path: str | PathLike[str]) -> HostToolsFile:
-    """Read a file and import its handlers.
+    """Read a file and import its handlers. A file named `*.json` has the MCP servers of another
+    client, as `mcpServers`.
 
     Raises one `InvalidTool` with every fault, also for a missing file.
     """
@@ -142,6 +145,11 @@ def load_host_tools_file(path: str | PathLike[str]) -> HostToolsFile:
         raise InvalidTool(f"{file}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InvalidTool(f"{file}: is not UTF-8 text; save it as UTF-8") from None
+    if Path(file).suffix == ".json":
+        from toolcrib.host_tools.mcp_json import parse_mcp_json
+
+        other = parse_mcp_json(text, file=file)
+        return HostToolsFile(file, (), other.servers, other.notes)
     return parse_host_tools(text, file=file)
 
 
