@@ -298,6 +298,7 @@ class PrincipalOperations(ChatOperations):
     """The operations of a runtime in this process, as one principal."""
 
     def __init__(self, runtime: Runtime, who: Principal) -> None:
+        self.store = runtime.store
         self._runtime = runtime
         self._who = who
 
