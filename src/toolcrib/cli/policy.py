@@ -169,9 +169,9 @@ def explain(
         caller=Caller(principal, groups=frozenset(group or ())),
     )
     policy = _load(_file(file))
-    if hint := _misspelt(tool, policy):
-        show_note(f"no rule names {tool!r}{hint}", "yellow")
     _show_explanation(policy.explain(subject), json=json)
+    if not facts:
+        _warn_if_misspelt(tool, policy)
 
 
 def _show_explanation(explanation: Explanation, *, json: bool) -> None:
@@ -184,11 +184,12 @@ def _show_explanation(explanation: Explanation, *, json: bool) -> None:
         show(line)
 
 
-def _misspelt(tool: str, policy: Policy) -> str:
+def _warn_if_misspelt(tool: str, policy: Policy) -> None:
     from toolcrib.approval.tool_names import did_you_mean
 
     names = {rule.tool for rule in policy.rules if rule.names_one_tool}
-    return "" if tool in names else did_you_mean(tool, names)
+    if tool not in names and (hint := did_you_mean(tool, names)):
+        show_note(f"no rule names {tool!r}{hint}", "yellow")
 
 
 def _facts_of(name: str, options: RuntimeOptions) -> dict[str, Any]:
