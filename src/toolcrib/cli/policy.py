@@ -152,15 +152,8 @@ def explain(
     from toolcrib.approval.rule import Subject
 
     facts = _facts_of(tool, options)
-    ref = ToolRef(
-        tool,
-        source or facts.get("source", "python"),
-        version="",
-        digest="",
-        place=place or facts.get("place", "local"),
-    )
     subject = Subject(
-        tool=ref,
+        tool=_ref(tool, source, place, facts),
         arguments=read_arguments(arguments),
         is_read_only=read_only or facts.get("is_read_only", False),
         requires_approval=requires_approval or facts.get("requires_approval", False),
@@ -172,6 +165,11 @@ def explain(
     _show_explanation(policy.explain(subject), json=json)
     if not facts:
         _warn_if_misspelt(tool, policy)
+
+
+def _ref(tool: str, source: str | None, place: Place | None, facts: dict[str, Any]) -> ToolRef:
+    source = source or facts.get("source", "python")
+    return ToolRef(tool, str(source), "", "", place or facts.get("place", "local"))
 
 
 def _show_explanation(explanation: Explanation, *, json: bool) -> None:
