@@ -55,6 +55,9 @@ def _command(place: str) -> Any:
 
 COMMANDS: Final = {
     "init": "toolcrib.cli.init:init",
+    "dev": "toolcrib.cli.dev:dev",
+    "inspect": "toolcrib.cli.inspect:inspect",
+    "install": "toolcrib.cli.install:install",
     "serve": "toolcrib.cli.serve:serve",
     "mcp": "toolcrib.cli.serve:mcp",
     "acp": "toolcrib.cli.serve:acp",
@@ -77,7 +80,10 @@ COMMANDS: Final = {
 """Where each command is: a function, or a Typer with commands of its own."""
 
 SUMMARIES: Final = {
-    "init": "Write a small project that runs.",
+    "init": "Write a small project that runs: two tools, a policy in force, and a test.",
+    "dev": "Serve the project of this folder over HTTP and MCP, and reload what changes.",
+    "inspect": "Try tools at the terminal, with a form for their arguments.",
+    "install": "Let an MCP client use the tools of this project.",
     "serve": "Serve tools to clients, over HTTP or stdio.",
     "mcp": "Serve tools over MCP on stdin and stdout, until the client disconnects.",
     "acp": "Serve an editor that speaks the Agent Client Protocol, on stdin and stdout.",
@@ -108,7 +114,7 @@ class _Commands(LazyGroup):
         """Run the command. A fault of the program is one sentence; its traceback is for --debug."""
         try:
             return super().invoke(ctx)
-        except (OSError, EOFError):
+        except (BrokenPipeError, EOFError):
             # Typer ends the command: a pipe that was closed, an input that ended.
             raise
         except Exception as error:

@@ -114,6 +114,9 @@ async def hosted_runtime(options: RuntimeOptions, report: Report) -> AsyncGenera
         make_importable(options.project.folder)
     with registry.borrowed():
         loaded = await load_tools(options, registry)
+        for file in loaded.files:
+            for note in file.notes:
+                report(note)
         for plugin in loaded.plugins:
             if plugin.fault is not None:
                 report(f"the plugin {plugin.name} was not loaded: {plugin.fault}")
@@ -287,9 +290,7 @@ def _hooks(places: Sequence[str]) -> Hooks | None:
     for place in places:
         hooks = import_object(place, "hooks")
         if not isinstance(hooks, Hooks):
-            raise UsageError(
-                f"hooks {place} is {type(hooks).__name__}; write one of toolcrib.Hooks"
-            )
+            raise UsageError(f"hooks {place} is {type(hooks).__name__}; name one of toolcrib.Hooks")
         listed.append(hooks)
     return Hooks.combined(listed) if listed else None
 
