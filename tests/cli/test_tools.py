@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from tests.cli.command import MAIN, invoke
+from tests.cli.command import MAIN, at_terminal, invoke
 from tests.helpers.child_process import child_process
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.ledger.record import events
@@ -218,3 +218,14 @@ class TestCalling:
         assert json.loads(as_json.stdout)["value"] == "safe\x1b[2Jcleared\x9bm\u202eback"
         for unsafe in ("\x1b", "\x9b", "\u202e"):
             assert unsafe not in as_json.stdout
+
+
+@pytest.mark.wire
+async def test_newcomers_10_a_grant_without_a_store_says_how_long_it_lasts(folder: Path) -> None:
+    """Newcomers 10: at the terminal of the command, before the grant is given."""
+    with at_terminal("tools", "call", "shout", "text=hi", *MODULE, cwd=folder) as started:
+        await started.answer("w", "t")
+        await started.see("this grant ends with this program")
+        await started.answer("unlimited")
+        await started.see("HI")
+        assert await started.exit_code() == 0
