@@ -152,15 +152,8 @@ def explain(
     from toolcrib.approval.rule import Subject
 
     facts = _facts_of(tool, options)
-    ref = ToolRef(
-        tool,
-        source or facts.get("source", "python"),
-        version="",
-        digest="",
-        place=place or facts.get("place", "local"),
-    )
     subject = Subject(
-        tool=ref,
+        tool=_ref(tool, source or facts.get("source"), place or facts.get("place")),
         arguments=read_arguments(arguments),
         is_read_only=read_only or facts.get("is_read_only", False),
         requires_approval=requires_approval or facts.get("requires_approval", False),
@@ -172,6 +165,10 @@ def explain(
     if hint := _misspelt(tool, policy):
         show_note(f"no rule names {tool!r}{hint}", "yellow")
     _show_explanation(policy.explain(subject), json=json)
+
+
+def _ref(tool: str, source: str | None, place: Place | None) -> ToolRef:
+    return ToolRef(tool, source or "python", version="", digest="", place=place or "local")
 
 
 def _show_explanation(explanation: Explanation, *, json: bool) -> None:
