@@ -210,13 +210,25 @@ else:
 
 
 def serve_over_http(
-    options: RuntimeOptions, server: ServerOptions, approval: ElicitedApproval = "role"
+    options: RuntimeOptions,
+    server: ServerOptions,
+    approval: ElicitedApproval = "role",
+    *,
+    on_ready: Callable[[str, Runtime], None] | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM. A fault in the options ends the command with status 1."""
+    """Serve until SIGINT or SIGTERM. A fault in the options ends the command with status 1.
+
+    `on_ready` gets the address and the runtime once clients can connect.
+    """
     require_extra("server", "serve --http")
 
     async def serve(runtime: Runtime) -> None:
         from toolcrib.transports.http import serve_http
+
+        def ready(url: str) -> None:
+            _announce(url, server)
+            if on_ready is not None:
+                on_ready(url, runtime)
 
         access, tls = server.access(), server.tls()
         async with runtime:
@@ -226,7 +238,7 @@ def serve_over_http(
                 server.port,
                 limits=server.limits(),
                 tls=tls,
-                on_ready=lambda url: _announce(url, server),
+                on_ready=ready,
                 mcp=_mcp(runtime, approval),
                 **access,
             )

@@ -152,10 +152,15 @@ def explain(
     from toolcrib.approval.rule import Subject
 
     facts = _facts_of(tool, options)
-    source = source or facts.get("source", "python")
-    place = place or facts.get("place", "local")
+    ref = ToolRef(
+        tool,
+        source or facts.get("source", "python"),
+        version="",
+        digest="",
+        place=place or facts.get("place", "local"),
+    )
     subject = Subject(
-        tool=ToolRef(tool, source, version="", digest="", place=place),
+        tool=ref,
         arguments=read_arguments(arguments),
         is_read_only=read_only or facts.get("is_read_only", False),
         requires_approval=requires_approval or facts.get("requires_approval", False),

@@ -136,6 +136,8 @@ LOCAL_OPTIONS: Final = (
     "store",
     "policy",
     "adapter",
+    "mcp",
+    "mcp_url",
 )
 """The options that name a runtime in this process."""
 

@@ -12,6 +12,7 @@ import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for
 from toolcrib.cli.arguments import parse_arguments
+from toolcrib.cli.other_server import Mcp, McpUrl, with_server
 from toolcrib.cli.output import show_json
 from toolcrib.cli.results import finish_call, place_of
 from toolcrib.cli.runtime_options import (
@@ -55,6 +56,8 @@ def list_command(
             "--source", metavar="NAME", help="One source only, such as host or mcp:files."
         ),
     ] = None,
+    mcp: Mcp = None,
+    mcp_url: McpUrl = None,
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -66,6 +69,7 @@ def list_command(
 
     Example: toolcrib tools list --host-tools host-tools.yaml --policy policy.yaml
     """
+    options = with_server(options, mcp, mcp_url)
     is_remote = chosen_url(url) is not None
     listed = None if json or is_remote else plain_list(options, category)
     if listed is None:
@@ -88,6 +92,8 @@ def list_command(
 def show_command(
     options: RuntimeOptions,
     tool: ToolName,
+    mcp: Mcp = None,
+    mcp_url: McpUrl = None,
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -96,6 +102,7 @@ def show_command(
 
     Example: toolcrib tools show stock_level --host-tools host-tools.yaml
     """
+    options = with_server(options, mcp, mcp_url)
     with (
         open_hosted_service(options, url, token_file) as service,
         session_of(service, is_temporary=True) as session_id,
@@ -128,6 +135,11 @@ def call(
         str | None,
         typer.Option("--call-id", metavar="ID", help="Continue a call that waited."),
     ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for the approval that it needs, then go on.")
+    ] = False,
+    mcp: Mcp = None,
+    mcp_url: McpUrl = None,
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -138,25 +150,34 @@ def call(
     was denied, 4 while it waits for approval.
 
     Example: toolcrib tools call stock_level part=bolts --host-tools host-tools.yaml
+
+    Example: toolcrib tools call echo message=hi --mcp "npx -y some-mcp-server"
     """
+    options = with_server(options, mcp, mcp_url)
     options = replace(options, approver=approver_for(approve, has_store=options.store is not None))
+    place = place_of(options.store, chosen_url(url), token_file)
+    if wait and place is None:
+        raise typer.BadParameter("--wait needs a place to decide at: --store FILE or --url URL")
     with (
         open_hosted_service(options, url, token_file) as service,
         session_of(service, session) as session_id,
     ):
         facts = plain(service.get_tool(session_id, tool))
         call_arguments = parse_arguments(words or [], arguments, facts["parameters"])
-        result = _call(service, session_id, tool, call_arguments, call_id)
-    place = place_of(options.store, chosen_url(url), token_file)
+        result = make_call(service, session_id, tool, call_arguments, call_id)
+        if wait and place is not None and result["status"] == "waiting":
+            from toolcrib.cli.decision_wait import result_after_decision
+
+            result = result_after_decision(service, session_id, result, place)
     finish_call(result, session_id, place, json=json)
 
 
-def _call(
+def make_call(
     service: BlockingOperations,
     session_id: str,
     tool: str,
     arguments: dict[str, Any],
-    call_id: str | None,
+    call_id: str | None = None,
 ) -> dict[str, Any]:
     """Make the call; at a terminal, with its progress and its output as they come."""
     if not sys.stderr.isatty():

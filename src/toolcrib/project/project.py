@@ -149,6 +149,15 @@ class AnchorsSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionSection:
+    """`retention`: how long the store keeps what is over."""
+
+    older_than: str | None = None
+    delete: Literal["payloads", "sessions"] | None = None
+    every: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogSection:
     """`log`: what the server writes about itself on stderr."""
 
@@ -194,7 +203,8 @@ class Project:
     telemetry: Mapping[str, Any] = field(default_factory=dict[str, Any])
     log: LogSection = field(default_factory=LogSection)
     notifications: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
-    retention: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    retention: RetentionSection = field(default_factory=RetentionSection)
+    prices: Path | None = None
 
     @property
     def folder(self) -> Path:
