@@ -488,4 +488,4 @@ async def test_a_look_at_the_tools_of_a_server_leaves_no_session(folder: Path) -
     assert looked == []
     assert [each["owner"] for each in called] == ["owner"]
     assert called[0]["last_event_at"] >= called[0]["created_at"] > 0
-    assert "owner=owner" in listed.stdout
+    assert "\towner\t" in listed.stdout
