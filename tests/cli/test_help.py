@@ -51,6 +51,7 @@ OTHERS = {
     "init",
     "mcp",
     "model pull",
+    "notifications test",
     "provider",
     "serve",
     "sessions export",
