@@ -7,15 +7,17 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
-from tests.adapters.pydantic_ai.faulty_server import Server
+from tests.adapters.pydantic_ai.faulty_server import Asked, Reply, Server, Silence
 from tests.adapters.pydantic_ai.provider_dialects import SPEECHES
+from tests.adapters.pydantic_ai.wire.traffic import Json
 from tests.helpers.patience import PATIENCE
 from toolcrib import SqliteStore
 from toolcrib.store.verification import verify_session
@@ -72,6 +74,22 @@ class Program:
 
     def kill_at(self, mark: bytes, *lines: str) -> str:
         """Type these lines, and kill the process once it has printed the mark."""
+        printed = b""
+        with self._killed(*lines) as output:
+            while mark not in printed:
+                piece = os.read(output, 4096)
+                assert piece, printed
+                printed += piece
+        return printed.decode()
+
+    def kill_when(self, reached: threading.Event, *lines: str) -> None:
+        """Type these lines, and kill the process once something is reached."""
+        with self._killed(*lines):
+            assert reached.wait(PATIENCE)
+
+    @contextmanager
+    def _killed(self, *lines: str) -> Generator[int]:
+        """The output of a process that is killed at the end."""
         process = subprocess.Popen(
             [sys.executable, "-u", self.file.name],
             cwd=self.file.parent,
@@ -79,20 +97,30 @@ class Program:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write("\n".join([*lines, ""]).encode())
-        process.stdin.flush()
-        printed = b""
-        while mark not in printed:
-            piece = os.read(process.stdout.fileno(), 4096)
-            assert piece, printed
-            printed += piece
-        process.send_signal(signal.SIGKILL)
-        process.wait(PATIENCE)
-        process.stdin.close()
-        process.stdout.close()
-        return printed.decode()
+        with process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write("\n".join([*lines, ""]).encode())
+            process.stdin.flush()
+            try:
+                yield process.stdout.fileno()
+            finally:
+                process.send_signal(signal.SIGKILL)
+
+
+class Watched(Server):
+    """A server that tells when it has been asked a number of times."""
+
+    def __init__(self, *arguments: Any, count: int, reached: threading.Event) -> None:
+        super().__init__(*arguments)
+        self._count = count
+        self._reached = reached
+
+    def answer(self, request: Asked) -> tuple[int, Json | Reply]:
+        answered = super().answer(request)
+        if len(self.requests) == self._count:
+            self._reached.set()
+        return answered
 
 
 @contextmanager
@@ -169,6 +197,28 @@ def test_a_question_that_waits_survives_a_kill(tmp_path: Path) -> None:
     assert "ordered" not in printed
     assert re.match("order .*saw.*y/n 5 more of saw are ordered.", after)
     check_ledger(tmp_path / "chat.db", "call.started", 2)
+
+
+def test_a_request_that_was_killed_is_made_again(tmp_path: Path) -> None:
+    """The process is killed while the model writes. Started again, the request is made again, and
+    the call before it is not.
+    """
+    speech, reached = SPEECHES[PROVIDERS["on_openai.py"]], threading.Event()
+    replies = [
+        speech.calls(speech.call("stock", {"item": "saw"})),
+        Silence(),
+        speech.says("There are 7 saws."),
+    ]
+    with Watched(speech.encode, *replies, count=2, reached=reached) as server:
+        agent = Program("on_openai.py", tmp_path, server)
+        agent.kill_when(reached, "How many saws are there?")
+        after = agent.run()
+        asked = server.bodies
+
+    assert after.startswith("There are 7 saws.\n")
+    assert len(asked) == 3
+    assert asked[1] == asked[2]
+    check_ledger(tmp_path / "chat.db", "call.started", 1)
 
 
 def test_a_call_that_was_killed_is_in_doubt(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.calls.hooked_executor import Bench
 from toolcrib import Answer, Executor, Hooks, Refuse, Session, ToolContext, tool
-from toolcrib.errors import HookFailed, InvalidHooks
+from toolcrib.errors import ApprovalRequired, HookFailed, InvalidHooks
 from toolcrib.failures import Fault
 
 Arguments = dict[str, Any]
@@ -320,3 +320,86 @@ class TestPreHookReplies:
         assert outcome.failure is not None
         assert (outcome.failure.kind, outcome.text) == ("not_permitted", text)
         assert bench.ran == []
+
+
+class TestCombined:
+    """Several sets of hooks are one: the first is the outermost."""
+
+    def combined(self, *listed: Hooks) -> Any:
+        @tool
+        async def echo(text: str) -> str:
+            """Say it again."""
+            return text
+
+        executor = Executor(Session(), [echo], hooks=Hooks.combined(listed))
+        return asyncio.run(executor.call("echo", {"text": "x"}))
+
+    def adding(self, letter: str) -> Hooks:
+        async def pre(ctx: ToolContext, name: str, args: Arguments) -> Arguments:
+            return {"text": args["text"] + letter}
+
+        async def post(ctx: ToolContext, shown: str) -> str:
+            return f"{shown}-{letter}"
+
+        return Hooks(global_pre=pre, post={"echo": post})
+
+    def test_they_run_in_turn(self) -> None:
+        """What one rewrites is what the next one sees."""
+        assert self.combined(self.adding("a"), self.adding("b")).text == "xab-b-a"
+
+    def test_one_refusal_is_enough(self) -> None:
+        """The others do not soften it."""
+
+        async def refuse(ctx: ToolContext, name: str, args: Arguments) -> Refuse:
+            return Refuse("no")
+
+        outcome = self.combined(self.adding("a"), Hooks(global_pre=refuse), self.adding("b"))
+        assert outcome.failure.kind == "not_permitted"
+
+    def test_an_approval_that_one_asks_for_is_asked_for(self) -> None:
+        """Also when another one runs after it."""
+
+        async def ask(ctx: ToolContext, name: str, args: Arguments) -> Arguments:
+            raise ApprovalRequired({"why": "sure?"})
+
+        assert self.combined(Hooks(global_pre=ask), Hooks(global_pre=keep)).status == "waiting"
+
+    def test_nobody_approves_what_will_not_run(self) -> None:
+        """One asks and another rewrites: the person would see other arguments than those."""
+
+        async def ask(ctx: ToolContext, name: str, args: Arguments) -> Arguments:
+            raise ApprovalRequired({})
+
+        rewriting = Hooks(global_pre=self.adding("b").global_pre)
+        outcome = self.combined(Hooks(global_pre=ask), rewriting)
+        assert outcome.status == "failed"
+        assert "one set of hooks" in str(outcome.failure)
+
+    def test_each_keeps_its_time_limit(self) -> None:
+        """A slow hook of one set does not get the time of another."""
+
+        async def slow(ctx: ToolContext, name: str, args: Arguments) -> Arguments:
+            await asyncio.Event().wait()
+            return args
+
+        limited = Hooks(global_pre=slow, timeout=0.01)
+        assert self.combined(Hooks(global_pre=keep), limited).status == "failed"
+
+    def test_a_failed_post_hook_is_seen_by_the_outer_one(self) -> None:
+        """As within one set of hooks."""
+        seen: list[object] = []
+
+        async def fail(ctx: ToolContext, name: str, shown: Any) -> Any:
+            raise ValueError("lost")
+
+        async def look(ctx: ToolContext, name: str, shown: Any) -> Any:
+            seen.append(shown)
+            return shown
+
+        outcome = self.combined(Hooks(global_post=look), Hooks(global_post=fail))
+        assert outcome.status == "failed"
+        assert isinstance(seen[0], ValueError)
+
+
+async def keep(ctx: ToolContext, name: str, args: Arguments) -> Arguments:
+    return args

@@ -158,12 +158,16 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    *arguments: str | Path, cwd: Path, tokens: Sequence[str] = ("--token-file", "token"), **env: str
+    *arguments: str | Path,
+    cwd: Path,
+    tokens: Sequence[str] = ("--token-file", "token"),
+    command: str = "serve",
+    **env: str,
 ) -> AsyncGenerator[Served]:
-    """`toolcrib serve --http` on a free port, with a token in `cwd`."""
+    """`toolcrib serve`, or another command, on a free port, with a token in `cwd`."""
     process = await asyncio.create_subprocess_exec(
         *MAIN,
-        *("serve", "--port", "0", *tokens),
+        *(*command.split(), "--port", "0", *tokens),
         *map(str, arguments),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -88,6 +88,17 @@ def test_a_token_file_that_others_may_read_is_a_fault(folder: Path) -> None:
     assert "hush" not in json.dumps(found)
 
 
+def test_newcomers_b_it_speaks_of_what_users_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newcomers B: nothing about programs that only the tests of the package use."""
+    monkeypatch.setenv("PATH", "")
+
+    done = invoke("doctor", "--port", free_port())
+
+    assert "chromium" not in done.stdout
+    assert " tests" not in done.stdout
+    assert "only MCP servers that are started with npx need it" in done.stdout
+
+
 def test_a_port_that_is_taken_is_a_warning() -> None:
     """Another port can be served on, so only --strict fails."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

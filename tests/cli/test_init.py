@@ -1,18 +1,26 @@
-"""`toolcrib init`: what it writes runs."""
+"""`toolcrib init`: what it writes runs, and its policy is in force."""
 
-import asyncio
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import at_terminal, invoke, run, serving
+from tests.cli.command import at_terminal, environment, invoke, run
 
 pytestmark = pytest.mark.usefixtures("folder")
 
-FILES = ["README.md", "host-tools.yaml", "policy.yaml", "workshop.py"]
+FILES = [
+    ".gitignore",
+    "README.md",
+    "policy.yaml",
+    "test_workshop.py",
+    "toolcrib.yaml",
+    "workshop.py",
+]
 
 
 @pytest.fixture
@@ -29,15 +37,13 @@ def commands(project: Path) -> list[list[str]]:
     return [shlex.split(line)[1:] for block in blocks for line in block.splitlines()]
 
 
-def test_it_writes_four_files_and_says_which(folder: Path) -> None:
-    """The names are data; what to do next is a word beside."""
-    done = invoke("init", "project")
+def test_it_writes_its_files_and_says_which(folder: Path) -> None:
+    """The names are data; the next command is a word beside."""
+    done = invoke("init", "my project")
 
-    assert done.stdout.split() == [
-        f"project/{name}" for name in ("host-tools.yaml", "workshop.py", "policy.yaml", "README.md")
-    ]
-    assert "toolcrib tools list" in done.stderr
-    assert sorted(each.name for each in (folder / "project").iterdir()) == FILES
+    assert sorted(done.stdout.splitlines()) == [f"my project/{name}" for name in FILES]
+    assert "next: cd 'my project' && toolcrib dev" in done.stderr
+    assert sorted(each.name for each in (folder / "my project").iterdir()) == FILES
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -45,7 +51,7 @@ def test_nothing_is_overwritten(folder: Path, name: str) -> None:
     """One file of that name, and nothing at all is written."""
     (folder / name).write_text("mine", "utf-8")
 
-    done = invoke("init")
+    done = invoke("--no-project", "init")
 
     assert (done.exit_code, done.stdout) == (1, "")
     assert "is there already" in done.stderr
@@ -53,18 +59,31 @@ def test_nothing_is_overwritten(folder: Path, name: str) -> None:
     assert [each for each in FILES if (folder / each).exists()] == [name]
 
 
-def test_the_readme_has_three_commands(project: Path) -> None:
-    """A call that runs, a call that asks, and a server."""
-    assert [line[:2] for line in commands(project)] == [
-        ["tools", "call"],
-        ["tools", "call"],
-        ["serve", "--http"],
+def test_newcomers_b_the_tools_are_a_few_lines_of_python(project: Path) -> None:
+    """Newcomers B: typed functions, no schema by hand."""
+    code = (project / "workshop.py").read_text("utf-8")
+    lines = [line for line in code.splitlines() if line.strip()]
+
+    assert len(lines) <= 16
+    assert code.count("@tool") == 2
+    assert "dict[str, Any]" not in code
+
+
+def test_the_readme_has_commands_to_run(project: Path) -> None:
+    """A call that runs, one that asks, one that is denied, and a server; none needs an option."""
+    assert commands(project) == [
+        ["tools", "call", "stock_level", "part=bolts"],
+        ["tools", "call", "order_parts", "part=saws", "count=50"],
+        ["tools", "call", "order_parts", "part=saws", "count=5000"],
+        ["dev"],
     ]
 
 
-def test_its_policy_has_no_caution(project: Path) -> None:
-    """What a beginner starts from is free of what may surprise."""
-    assert invoke("policy", "check", project / "policy.yaml", "--strict").exit_code == 0
+def test_its_policy_has_no_caution(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a beginner starts from is free of what may surprise, also with the real tools."""
+    monkeypatch.chdir(project)
+
+    assert invoke("policy", "check", "policy.yaml", "--strict").exit_code == 0
 
 
 @pytest.mark.wire
@@ -72,17 +91,22 @@ def test_what_only_reads_runs(project: Path) -> None:
     """The first command of the README gives a result."""
     done = run(*commands(project)[0], cwd=project)
 
-    assert (done.returncode, json.loads(done.stdout)) == (0, {"part": "bolts", "left": 120})
+    assert (done.returncode, json.loads(done.stdout)) == (0, 120)
 
 
 def test_what_changes_something_waits_elsewhere(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second command, off a terminal: status 4, and it is in the inbox."""
+    """The second command, off a terminal: status 4, and it is in the inbox of the folder."""
     monkeypatch.chdir(project)
 
-    assert invoke(*commands(project)[1]).exit_code == 4
-    assert "order_parts" in invoke("approvals", "list", "--store", "crib.sqlite3").stdout
+    done = invoke(*commands(project)[1])
+    (approval,) = re.findall(r"toolcrib approvals approve (\S+)\n", done.stderr)
+
+    assert done.exit_code == 4
+    assert "order_parts" in invoke("approvals", "list").stdout
+    # The hint is the command that works here, without an option.
+    assert invoke("approvals", "approve", approval).exit_code == 0
 
 
 @pytest.mark.slow
@@ -90,33 +114,45 @@ async def test_what_changes_something_is_asked_here(project: Path) -> None:
     """The second command, at a terminal."""
     with at_terminal(*commands(project)[1], cwd=project) as started:
         await started.answer("a")
-        await started.see('"left":52')
+        await started.see("52")
         assert await started.exit_code() == 0
 
 
-@pytest.mark.parametrize(("count", "status"), [(10, 0), (11, 4), (999, 4), (1000, 3)])
-def test_its_policy_decides_by_count(
+@pytest.mark.parametrize(("count", "status"), [(10, 0), (11, 4), (999, 4), (1000, 3), (5000, 3)])
+def test_newcomers_5_its_policy_is_in_force(
     project: Path, monkeypatch: pytest.MonkeyPatch, count: int, status: int
 ) -> None:
-    """Small orders run, others are asked about, absurd ones are refused."""
-    line = [each.replace("count=50", f"count={count}") for each in commands(project)[1]]
+    """Newcomers 5: with no option at all, small orders run, others are asked about, absurd ones
+    are denied.
+    """
     monkeypatch.chdir(project)
 
-    assert invoke(*line).exit_code == status
+    done = invoke("tools", "call", "order_parts", "part=saws", f"count={count}")
+
+    assert done.exit_code == status
 
 
-@pytest.mark.slow
-async def test_the_server_serves_both(project: Path) -> None:
-    """The third command, on a free port."""
-    options = commands(project)[2][2:]
+@pytest.mark.wire
+def test_its_test_passes(project: Path) -> None:
+    """With pytest alone, in the folder."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=project,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
-    async with serving(*options, cwd=project) as served:
-        where = ("--url", served.url, "--token-file", "token")
-        done = await asyncio.to_thread(run, "tools", "list", *where, "--json", cwd=project)
-        assert await served.stop() == 0
+    assert "4 passed" in done.stdout
+    assert done.returncode == 0
 
-    names = [each["name"] for each in json.loads(done.stdout)["tools"]]
-    assert names == ["stock_level", "order_parts"]
+
+def test_its_own_files_are_ignored_by_git(project: Path) -> None:
+    """The store and tokens are not for a repository."""
+    ignored = (project / ".gitignore").read_text("utf-8").splitlines()
+
+    assert {"crib.sqlite3*", "*.token", "tokens.json"} <= set(ignored)
 
 
 def test_a_folder_that_cannot_be_made_is_told(folder: Path) -> None:

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from tests.cli.command import invoke
-from toolcrib.cli.service import RemoteConnection
+from toolcrib.client import Client
 from toolcrib.errors import Refused
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -99,17 +99,22 @@ class TestWhichServer:
 class TestWhatIsAsked:
     def test_parameters_go_where_the_route_has_them(self) -> None:
         """In the path, quoted; in the query of a GET; in the body of a POST."""
-        with stub(body={}) as server:
-            remote = RemoteConnection(f"{server.url}/base/", TOKEN)
-            remote.ask("approvals.get", {"approval_id": "a/b"})
-            remote.ask("approvals.list", {"session_id": None, "is_all": True})
-            remote.ask("session.create", {"metadata": {"a": 1}})
-            remote.ask("grants.revoke", {"grant_id": "g"})
+        refused = {"error": {"kind": "not_found", "message": "no"}}
+        with stub(404, refused) as server, Client(f"{server.url}/base/", TOKEN) as remote:
+            for operate in (
+                lambda: remote.get_approval("a/b"),
+                lambda: remote.list_approvals(is_all=True),
+                lambda: remote.create_session(metadata={"a": 1}),
+                lambda: remote.revoke_grant("g"),
+            ):
+                with pytest.raises(Refused):
+                    operate()
 
+        made = b'{"metadata":{"a":1},"client_tools":[],"is_temporary":false}'
         assert [(verb, path, body) for verb, path, _, body in server.seen] == [
             ("GET", "/base/v1/approvals/a%2Fb", b""),
             ("GET", "/base/v1/approvals?is_all=true", b""),
-            ("POST", "/base/v1/sessions", b'{"metadata": {"a": 1}}'),
+            ("POST", "/base/v1/sessions", made),
             ("DELETE", "/base/v1/grants/g", b""),
         ]
 
@@ -139,16 +144,24 @@ class TestWhatIsAnswered:
     def test_a_refusal_is_told_as_the_server_told_it(self) -> None:
         """With the kind for programs."""
         told = {"error": {"kind": "conflict", "message": "too late"}}
-        with stub(409, told) as server, pytest.raises(Refused, match="too late") as refused:
-            RemoteConnection(server.url, TOKEN).ask("grants.list")
+        with (
+            stub(409, told) as server,
+            Client(server.url, TOKEN) as remote,
+            pytest.raises(Refused, match="too late") as refused,
+        ):
+            remote.list_grants()
 
         assert refused.value.kind == "conflict"
 
     def test_a_refusal_of_an_unknown_kind_is_one_too(self) -> None:
         """A newer server may have more kinds."""
         told = {"error": {"kind": "novel", "message": "no"}}
-        with stub(418, told) as server, pytest.raises(Refused) as refused:
-            RemoteConnection(server.url, TOKEN).ask("grants.list")
+        with (
+            stub(418, told) as server,
+            Client(server.url, TOKEN) as remote,
+            pytest.raises(Refused) as refused,
+        ):
+            remote.list_grants()
 
         assert refused.value.kind == "internal"
 

@@ -34,6 +34,48 @@ async def ask(served: Served, folder: Path, *arguments: str) -> subprocess.Compl
     return await asyncio.to_thread(run, *arguments, *where, cwd=folder)
 
 
+async def test_looking_at_tools_leaves_no_session_behind(folder: Path) -> None:
+    """Newcomers 14: listing, showing and checking make no session that stays on the server."""
+    (folder / "policy.yaml").write_text("version: 1\nrules:\n  - allow: add\n", "utf-8")
+    async with serving(*MODULE, cwd=folder) as served:
+        for words in (
+            ("tools", "list"),
+            ("tools", "show", "add"),
+            ("policy", "check", "policy.yaml"),
+        ):
+            assert (await ask(served, folder, *words)).returncode == 0
+        sessions = await ask(served, folder, "sessions", "list", "--json")
+
+    assert json.loads(sessions.stdout) == []
+
+
+async def test_sessions_of_a_server_are_listed_with_owner_and_time(folder: Path) -> None:
+    """Newcomers 8: whose session it is and when it was made is told over --url too."""
+    async with serving(*MODULE, cwd=folder) as served:
+        await ask(served, folder, "tools", "call", "add", "a=2", "b=3")
+        listed = await ask(served, folder, "sessions", "list")
+
+    _, state, day, *facts = listed.stdout.split()
+    assert state == "closed"
+    assert day.startswith("20")
+    assert "owner=owner" in facts
+
+
+async def test_a_call_on_a_server_goes_on_after_the_decision(folder: Path) -> None:
+    """F17: with --wait the command goes on when somebody has approved, over --url too."""
+    async with serving(*MODULE, cwd=folder) as served:
+        words = ("tools", "call", "shout", "text=hi", "--wait")
+        calling = asyncio.ensure_future(ask(served, folder, *words))
+        inbox: list[dict[str, str]] = []
+        while not inbox:
+            listed = await ask(served, folder, "approvals", "list", "--json")
+            inbox = json.loads(listed.stdout)
+        await ask(served, folder, "approvals", "approve", inbox[0]["approval_id"])
+        done = await calling
+
+    assert (done.returncode, done.stdout) == (0, "HI\n")
+
+
 async def test_a_server_is_asked_by_other_processes(folder: Path) -> None:
     """The same commands work on a server: list, call, wait, approve, go on, revoke, export."""
     async with serving(*MODULE, cwd=folder) as served:
@@ -212,6 +254,73 @@ async def test_changed_files_take_effect_and_broken_ones_do_not(folder: Path) ->
         assert await served.stop() == 0
 
 
+PROJECT = """
+tools: {modules: [cli_tools]}
+policy: policy.yaml
+store: crib.sqlite3
+"""
+
+
+async def test_it_says_what_it_serves(folder: Path) -> None:
+    """The number of tools, the policy and its rules, the store, and where the token is."""
+    (folder / "toolcrib.yaml").write_text(PROJECT, "utf-8")
+    (folder / "policy.yaml").write_text("version: 1\nrules: [{deny: hack}]\n", "utf-8")
+    async with serving(cwd=folder) as served:
+        await served.hear("openapi.json")
+        assert await served.stop() == 0
+    said = "".join(served.said)
+    assert f"project: {folder / 'toolcrib.yaml'}" in said
+    assert "5 tools" in said
+    assert f"policy: {folder / 'policy.yaml'}, 1 rules" in said
+    assert f"store: {folder / 'crib.sqlite3'}" in said
+    assert "the owner's token is in token" in said
+    assert "NO POLICY" not in said
+
+
+async def test_serving_without_a_policy_is_told_loudly(folder: Path) -> None:
+    """Newcomers 5: what it means, and how to set one; and that nothing is kept."""
+    async with serving(*MODULE, cwd=folder) as served:
+        assert await served.stop() == 0
+    said = "".join(served.said)
+    assert said.count("WARNING: NO POLICY") == 1
+    assert "--policy FILE" in said
+    assert "store: none" in said
+
+
+async def test_a_hangup_reloads_policy_and_modules(folder: Path) -> None:
+    """Newcomers 6: SIGHUP takes over what the files say, also without --reload."""
+    (folder / "toolcrib.yaml").write_text(PROJECT, "utf-8")
+    (folder / "policy.yaml").write_text("version: 1\nrules: [{allow: add}]\n", "utf-8")
+    async with serving(cwd=folder) as served:
+        before = await ask(served, folder, "tools", "call", "add", "a=2", "b=3")
+        (folder / "policy.yaml").write_text("version: 1\nrules: [{deny: add}]\n", "utf-8")
+        served.process.send_signal(signal.SIGHUP)
+        await served.hear("reloaded; policy:")
+        after = await ask(served, folder, "tools", "call", "add", "a=2", "b=3")
+        (folder / "policy.yaml").write_text("version: 2\n", "utf-8")
+        served.process.send_signal(signal.SIGHUP)
+        await served.hear("not reloaded, everything stays as it was")
+        assert "policy.yaml:1:" in await served.hear("policy.yaml")
+        assert await served.stop() == 0
+    assert (before.returncode, after.returncode) == (0, 3)
+
+
+async def test_a_revoked_token_ends_at_once(folder: Path) -> None:
+    """Newcomers 6: tokens need no reload."""
+    tokens = folder / "tokens.json"
+    issued = TokenFile(tokens).create("ann", ["caller"])
+    async with serving("--tokens", tokens, *MODULE, cwd=folder) as served:
+        secret = folder / "ann"
+        secret.write_text(issued.token, "utf-8")
+        secret.chmod(0o600)
+        listing = ("tools", "list", "--url", served.url, "--token-file", "ann")
+        before = await asyncio.to_thread(run, *listing, cwd=folder)
+        TokenFile(tokens).revoke("ann")
+        after = await asyncio.to_thread(run, *listing, cwd=folder)
+        assert await served.stop() == 0
+    assert (before.returncode, after.returncode) == (0, 1)
+
+
 async def test_ctrl_c_stops_it(folder: Path) -> None:
     """SIGINT drains and ends it like SIGTERM."""
     async with serving(*MODULE, cwd=folder) as served:
@@ -379,4 +488,4 @@ async def test_a_look_at_the_tools_of_a_server_leaves_no_session(folder: Path) -
     assert looked == []
     assert [each["owner"] for each in called] == ["owner"]
     assert called[0]["last_event_at"] >= called[0]["created_at"] > 0
-    assert "owner=owner" in listed.stdout
+    assert "\towner\t" in listed.stdout

@@ -64,7 +64,7 @@ OPTIONS = RuntimeOptions(host_tools_module=["listed_tools"])
 
 def listed_by_a_runtime() -> list[dict[str, Any]]:
     with open_hosted_service(OPTIONS, None, None) as service, session_of(service) as session_id:
-        tools = as_json(service.ask("tools.list", {"session_id": session_id}))["tools"]
+        tools = as_json(service.list_tools(session_id).tools)
     schemas = {"parameters", "digest", "output_schema", "argument_names"}
     return [{key: tool[key] for key in tool.keys() - schemas} for tool in tools]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from tests.cli.command import MAIN, invoke
+from tests.cli.command import MAIN, at_terminal, environment, invoke
 from tests.helpers.child_process import child_process
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.ledger.record import events
@@ -179,6 +179,36 @@ class TestCalling:
 
         assert (done.exit_code, done.stdout) == (0, "HI\n")
 
+    @pytest.mark.wire
+    def test_a_call_goes_on_after_the_decision(self, folder: Path) -> None:
+        """F17: with --wait nobody repeats the command after the yes."""
+        store = ("--store", "crib.sqlite3")
+        words = ("tools", "call", "shout", "text=hi", *MODULE, *store, "--wait")
+        with child_process([*MAIN, *words], cwd=folder, env=environment()) as started:
+            approval = started.stderr.next_line("toolcrib approvals approve").split()[3]
+            assert invoke("approvals", "approve", approval, *store).exit_code == 0
+            assert started.wait() == 0
+        assert started.stdout.text == "HI\n"
+
+    @pytest.mark.wire
+    def test_ctrl_c_leaves_the_call_waiting(self, folder: Path) -> None:
+        """Whoever stops waiting loses nothing: status 4, and the call can be taken up."""
+        store = ("--store", "crib.sqlite3")
+        words = ("tools", "call", "shout", "text=hi", *MODULE, *store, "--wait")
+        with child_process([*MAIN, *words], cwd=folder, env=environment()) as started:
+            started.stderr.next_line("Ctrl-C leaves the call waiting")
+            started.send_signal(signal.SIGINT)
+            assert started.wait() == 4
+        assert "--call-id" in started.stderr.text
+        assert len(json.loads(invoke("approvals", "list", *store, "--json").stdout)) == 1
+
+    def test_waiting_needs_a_place_to_decide_at(self) -> None:
+        """What waits in memory could be decided by nobody else."""
+        done = call("shout", "text=hi", "--wait")
+
+        assert done.exit_code == 2
+        assert "--store FILE or --url URL" in done.stderr
+
     def test_without_a_store_nobody_else_could_approve(self) -> None:
         """What waits in memory is lost, and it says so."""
         done = call("shout", "text=hi")
@@ -218,3 +248,14 @@ class TestCalling:
         assert json.loads(as_json.stdout)["value"] == "safe\x1b[2Jcleared\x9bm\u202eback"
         for unsafe in ("\x1b", "\x9b", "\u202e"):
             assert unsafe not in as_json.stdout
+
+
+@pytest.mark.wire
+async def test_newcomers_10_a_grant_without_a_store_says_how_long_it_lasts(folder: Path) -> None:
+    """Newcomers 10: at the terminal of the command, before the grant is given."""
+    with at_terminal("tools", "call", "shout", "text=hi", *MODULE, cwd=folder) as started:
+        await started.answer("w", "t")
+        await started.see("this grant ends with this program")
+        await started.answer("unlimited")
+        await started.see("HI")
+        assert await started.exit_code() == 0

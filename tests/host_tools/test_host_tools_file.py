@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.host_tools.project import QUERY, Project
 from tests.host_tools.samples import context_for
+from toolcrib.calls import Executor
 from toolcrib.errors import InvalidTool
 from toolcrib.host_tools import (
     HostToolRegistry,
@@ -16,6 +18,7 @@ from toolcrib.host_tools import (
     load_host_tools_file,
     parse_host_tools,
 )
+from toolcrib.session import Session
 
 WHOLE = """\
 tools:
@@ -195,9 +198,87 @@ def test_all_faults_are_told_at_once(project: Project) -> None:
 
     assert [line.removeprefix(f"{file}:")[:18] for line in str(caught.value).splitlines()] == [
         "5: tools[0] 'look'",
+        "9: tools[1] 'look'",
         "12: tools[1] 'look",
         "15: mcp_servers.do",
     ]
+
+
+def test_f17_faults_of_form_imports_and_names_come_in_one_round(project: Project) -> None:
+    """F17: a wrong key hides neither an import that fails nor a name that stands twice, also in
+    one and the same tool.
+    """
+    first = one_tool(module="no_such_module", tmeout="5", parameters="{type: array}")
+    file = project.shop(first + one_tool(name="5")[7:] + one_tool()[7:] + "servers: {}\n")
+
+    with pytest.raises(InvalidTool) as caught:
+        load_host_tools_file(file)
+
+    text = str(caught.value)
+    for fault in (
+        f"{file}:5: tools[0] 'look': cannot import 'no_such_module'",
+        f"{file}:7: tools[0] 'look': parameters must describe an object",
+        f"{file}:8: tools[0] 'look': unknown key 'tmeout'; did you mean 'timeout'?",
+        f"{file}:10: tools[1]: name must be text",
+        "tools[2] 'look': line 3 has a tool of that name already",
+        "unknown key 'servers'",
+    ):
+        assert fault in text, text
+    assert len(text.splitlines()) == 6
+
+
+DECORATED = """
+from toolcrib import tool
+
+@tool(requires_approval=True)
+def shout(text: str, times: int = 1) -> str:
+    '''Shout a text.'''
+    return text.upper() * times
+"""
+
+
+async def test_newcomers_13_a_decorated_function_brings_its_own_schema(project: Project) -> None:
+    """Newcomers 13: it is called with typed arguments, as everywhere else; the file may rename it
+    and set its rules, and what the file leaves out is the function's.
+    """
+    project.write("decorated.py", DECORATED)
+    entry = {"name": "loud", "module": "decorated", "function": "shout", "timeout": "5"}
+    lines = "".join(f"    {key}: {value}\n" for key, value in entry.items())
+    file = project.shop(f"tools:\n  -\n{lines}")
+
+    (definition,) = load_host_tools_file(file).definitions
+    quiet = replace(definition, requires_approval=False)
+    outcome = await Executor(Session(), [quiet]).call("loud", {"text": "hi", "times": 2})
+
+    assert (definition.name, definition.description) == ("loud", "Shout a text.")
+    assert set(definition.parameters["properties"]) == {"text", "times"}
+    assert (definition.timeout, definition.requires_approval) == (5, True)
+    assert outcome.value == "HIHI"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("parameters", "{type: object}"), ("scope", "session"), ("sandbox", "true")],
+)
+def test_newcomers_13_what_a_decorated_function_cannot_have_is_a_fault(
+    project: Project, key: str, value: str
+) -> None:
+    """Newcomers 13: refused at load, where it was called with a dict in place of its arguments."""
+    project.write("decorated.py", DECORATED)
+    options = {"parameters": ""} | {key: value}
+    file = project.shop(one_tool(module="decorated", function="shout", **options))
+
+    with pytest.raises(InvalidTool, match=f"'shout' is an @tool function.*remove {key}"):
+        load_host_tools_file(file)
+
+
+@pytest.mark.parametrize("key", ["description", "parameters"])
+def test_a_plain_function_needs_a_schema_and_a_description(project: Project, key: str) -> None:
+    """Only a typed function can bring them itself."""
+    file = project.shop(one_tool(**{key: ""}))
+
+    with pytest.raises(InvalidTool, match=f"'{key}' is missing; only an @tool function"):
+        load_host_tools_file(file)
 
 
 def test_a_name_that_stands_twice_is_a_fault(project: Project) -> None:

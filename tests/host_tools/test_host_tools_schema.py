@@ -74,7 +74,6 @@ BAD: list[Any] = [
     {"tools": {}},
     {"tools": [None]},
     *[with_tool(**{key: ...}) for key in ("name", "description", "module", "function")],
-    with_tool(parameters=...),
     *[with_tool(name=name) for name in ("", "a b", "a:b", "x" * 129, 5)],
     *[with_tool(module=module) for module in ("", ".a", "a.", "a-b", "a b", 5)],
     *[with_tool(function=function) for function in ("", "a()", None)],
@@ -134,6 +133,7 @@ def test_schema_and_loader_refuse_the_same(document: Any, project: Project) -> N
     "document",
     [
         with_tool(function="missing"),
+        with_tool(parameters=...),
         with_tool(parameters={"type": "array"}),
         with_tool(sandbox={"readable": ["no/such/folder"]}),
         with_tool(sandbox=True, scope="session", function="per_session"),

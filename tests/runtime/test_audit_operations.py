@@ -1,15 +1,20 @@
 """The record over all sessions: who may see which calls, by which filters, and the sums."""
 
+import asyncio
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from tests.runtime.host_runtime import host_tool, serving
+from tests.store.facts import write
 from toolcrib.errors import Refused
 from toolcrib.runtime.audit_operations import read_time
 from toolcrib.runtime.principal import Principal
 from toolcrib.runtime.runtime import Runtime
+from toolcrib.store import Retention, SqliteStore
 
 ALICE = Principal("alice", frozenset({"caller"}))
 BOB = Principal("bob", frozenset({"caller"}))
@@ -115,3 +120,19 @@ async def test_an_unknown_status_is_refused() -> None:
     async with serving(host_tool("add")) as runtime:
         with pytest.raises(Refused, match="'faled' is none; write completed"):
             await runtime.list_calls(status="faled")
+
+
+async def test_a_runtime_keeps_its_retention(sqlite_path: Path) -> None:
+    """While it runs, and not after: what is old when it starts is pruned before it has closed."""
+    with SqliteStore(sqlite_path, clock=lambda: 1.0) as store:
+        lease = store.acquire("old")
+        write(store, lease, 2)
+        store.release(lease)
+        retention = Retention(older_than=60.0)
+        async with serving(host_tool("add"), store=store, retention=retention) as runtime:
+            assert (await runtime.list_sessions()).sessions[0].session_id == "old"
+            async with asyncio.timeout(PATIENCE):
+                while (await runtime.get_session("old")).last_seq == 2:
+                    # Each look takes a turn of the store's thread.
+                    pass
+        assert [record.payload is None for record in store.records("old")] == [True, True, False]

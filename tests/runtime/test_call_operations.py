@@ -117,6 +117,31 @@ async def test_a_listing_says_all_of_a_tool() -> None:
     assert info.deprecated == "x"
 
 
+async def test_a_suggestion_names_only_what_the_caller_can_list() -> None:
+    """Newcomers B: a misspelt tool is answered with the one that was meant, in the refusal and in
+    what a model reads; a tool that this session does not see is never named.
+    """
+
+    def for_nobody(context: ToolContext) -> bool:
+        return False
+
+    hidden = host_tool("vault", echo, visible_when=for_nobody)
+    async with serving(host_tool("stock_level", echo), hidden) as runtime:
+        session_id = await new_session(runtime)
+
+        async def told(name: str) -> tuple[str, str]:
+            params = {"session_id": session_id, "name": name}
+            refused = await refusal(runtime, "tools.info", params)
+            return str(refused), (await call(runtime, session_id, name)).text
+
+        near, far = await told("stock_lvl"), await told("vault1")
+
+    assert near[0].endswith("the session has no tool 'stock_lvl'; did you mean 'stock_level'?")
+    assert "did you mean 'stock_level'?" in near[1]
+    assert "vault'" not in "".join(far).replace("'vault1'", "")
+    assert "did you mean" not in "".join(far)
+
+
 async def test_every_attempt_is_audited() -> None:
     """R46: completed, invalid and unknown calls leave a record with who, over what, and how."""
     who = Principal("bot", frozenset({"caller"}), transport="carrier pigeon")

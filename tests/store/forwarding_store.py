@@ -90,8 +90,8 @@ class ForwardingStore:
     def delete_payloads(self, lease: Lease, up_to: int) -> None:
         self._storage.delete_payloads(lease, up_to)
 
-    def delete_session(self, session_id: str) -> None:
-        self._storage.delete_session(session_id)
+    def delete_session(self, session_id: str, *, last_seq: int | None = None) -> None:
+        self._storage.delete_session(session_id, last_seq=last_seq)
 
     def open_calls(self, session_id: str) -> list[OpenCall]:
         return self._storage.open_calls(session_id)
@@ -107,6 +107,9 @@ class ForwardingStore:
 
     def release_key(self, claim: KeyClaim) -> None:
         self._storage.release_key(claim)
+
+    def forget_keys(self, lease: Lease) -> None:
+        self._storage.forget_keys(lease)
 
     def artifact(self, session_id: str, artifact_id: str) -> str | None:
         return self._storage.artifact(session_id, artifact_id)

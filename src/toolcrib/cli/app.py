@@ -55,6 +55,9 @@ def _command(place: str) -> Any:
 
 COMMANDS: Final = {
     "init": "toolcrib.cli.init:init",
+    "dev": "toolcrib.cli.dev:dev",
+    "inspect": "toolcrib.cli.inspect:inspect",
+    "install": "toolcrib.cli.install:install",
     "serve": "toolcrib.cli.serve:serve",
     "mcp": "toolcrib.cli.serve:mcp",
     "acp": "toolcrib.cli.serve:acp",
@@ -70,6 +73,7 @@ COMMANDS: Final = {
     "calls": "toolcrib.cli.calls:query",
     "audit": "toolcrib.cli.audit:app",
     "notifications": "toolcrib.cli.notifications:app",
+    "store": "toolcrib.cli.store:app",
     "support": "toolcrib.cli.support:support",
     "doctor": "toolcrib.cli.doctor:doctor",
     "demo": "toolcrib.cli.demo:demo",
@@ -78,7 +82,10 @@ COMMANDS: Final = {
 """Where each command is: a function, or a Typer with commands of its own."""
 
 SUMMARIES: Final = {
-    "init": "Write a small project that runs.",
+    "init": "Write a small project that runs: two tools, a policy in force, and a test.",
+    "dev": "Serve the project of this folder over HTTP and MCP, and reload what changes.",
+    "inspect": "Try tools at the terminal, with a form for their arguments.",
+    "install": "Let an MCP client use the tools of this project.",
     "serve": "Serve tools to clients, over HTTP or stdio.",
     "mcp": "Serve tools over MCP on stdin and stdout, until the client disconnects.",
     "acp": "Serve an editor that speaks the Agent Client Protocol, on stdin and stdout.",
@@ -94,6 +101,7 @@ SUMMARIES: Final = {
     "calls": "Print the calls of all sessions that pass every filter, the newest first.",
     "audit": "List calls and their cost, and prove that ledgers are whole.",
     "notifications": "Try the webhooks that hear of waiting calls.",
+    "store": "Back up, restore, upgrade and prune a store.",
     "support": "Print which kinds of tools, and which of their options, each provider has.",
     "doctor": "Check whether this machine has what the commands need.",
     "demo": "Play a whole session: web and file search, Python, an order that a person approves.",
@@ -110,7 +118,7 @@ class _Commands(LazyGroup):
         """Run the command. A fault of the program is one sentence; its traceback is for --debug."""
         try:
             return super().invoke(ctx)
-        except (OSError, EOFError):
+        except (BrokenPipeError, EOFError):
             # Typer ends the command: a pipe that was closed, an input that ended.
             raise
         except Exception as error:

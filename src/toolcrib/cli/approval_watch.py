@@ -22,7 +22,7 @@ from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Reply
-    from toolcrib.cli.service import ServiceConnection
+    from toolcrib.runtime.blocking_operations import BlockingOperations
     from toolcrib.runtime.typed_operations import TypedOperations
 
 POLL_SECONDS: Final = 1.0
@@ -108,7 +108,7 @@ async def print_requests(
 
 
 def watch_requests(
-    service: ServiceConnection,
+    service: BlockingOperations,
     session_id: str | None,
     by: str | None,
     show: Callable[[Facts], None] | None,
@@ -125,7 +125,7 @@ def watch_requests(
         show_note("watching for requests; Ctrl-C ends it", "dim")
         await TerminalWatch(source, by or getpass.getuser()).run()
 
-    service.run(watched)
+    service.complete(watched(service.operations))
 
 
 class TerminalWatch:

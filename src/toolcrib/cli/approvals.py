@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -15,15 +15,21 @@ from toolcrib.cli.arguments import read_arguments
 from toolcrib.cli.output import show, show_json, show_json_line, show_note
 from toolcrib.cli.service import (
     OptionalStore,
-    ServiceConnection,
     TokenFile,
     Url,
     open_service,
+    plain,
 )
 from toolcrib.cli.store_options import AnySession, By, Json, time_text
 from toolcrib.cli.table import Row, moment_text, show_facts, show_table
 from toolcrib.errors import InvalidPolicy, Refused
 from toolcrib.terminal_text import STATUS_STYLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.approval.decision import GrantScope
+    from toolcrib.runtime.approval_messages import GrantTerms, Inbox
 
 app = typer.Typer(help="List approval requests, and decide them.", no_args_is_help=True)
 
@@ -58,8 +64,7 @@ def list_command(
     requests = None if is_all or url is not None else _pending_in(store, session)
     if requests is None:
         with open_service(store, url, token_file) as service:
-            params = {"session_id": session, "is_all": is_all}
-            requests = _requests(service.ask("approvals.list", params))
+            requests = _requests(service.list_approvals(session_id=session, is_all=is_all))
     if json:
         show_json(requests)
         return
@@ -90,8 +95,8 @@ def _pending_in(store: Path | None, session: str | None) -> list[dict[str, Any]]
     return pending_requests(store, session, time.time())
 
 
-def _requests(inbox: dict[str, Any]) -> list[dict[str, Any]]:
-    return inbox["approvals"]
+def _requests(inbox: Inbox) -> list[dict[str, Any]]:
+    return plain(inbox.approvals)
 
 
 @app.command()
@@ -133,7 +138,7 @@ def show_command(
     Example: toolcrib approvals show apr_1 --store crib.sqlite3
     """
     with open_service(store, url, token_file) as service:
-        request = _ask(service, "approvals.get", {"approval_id": approval})
+        request = _found(lambda: service.get_approval(approval))
     if json:
         show_json(request)
         return
@@ -184,13 +189,11 @@ def approve(
         raise typer.BadParameter("--preview shows what a grant would cover; name one with --grant")
     edited = None if edit is None else read_arguments(edit)
     with open_service(store, url, token_file, by=by) as service:
-        if preview:
-            _show_preview(
-                _ask(service, "grants.preview", {"approval_id": approval, "grant": terms})
-            )
+        if preview and terms is not None:
+            _show_preview(_found(lambda: service.preview_grant(terms, approval_id=approval)))
             return
-        params = {"approval_id": approval, "decision": "approve", "arguments": edited}
-        _report("approved", _ask(service, "approvals.decide", {**params, "grant": terms}))
+        decided = _found(lambda: service.decide(approval, "approve", arguments=edited, grant=terms))
+        _report("approved", decided)
 
 
 @app.command()
@@ -211,8 +214,7 @@ def answer(
     except ValueError as error:
         raise typer.BadParameter(f"the answer is not JSON: {error}") from None
     with open_service(store, url, token_file, by=by) as service:
-        params = {"approval_id": approval, "decision": "answer", "value": result}
-        _report("answered", _ask(service, "approvals.decide", params))
+        _report("answered", _found(lambda: service.decide(approval, "answer", value=result)))
 
 
 @app.command()
@@ -229,13 +231,13 @@ def deny(
     Example: toolcrib approvals deny apr_1 --store crib.sqlite3 --reason "not today"
     """
     with open_service(store, url, token_file, by=by) as service:
-        params = {"approval_id": approval, "decision": "deny", "reason": reason}
-        _report("denied", _ask(service, "approvals.decide", params))
+        _report("denied", _found(lambda: service.decide(approval, "deny", reason=reason)))
 
 
-def _ask(service: ServiceConnection, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+def _found(operate: Callable[[], object]) -> dict[str, Any]:
+    """The result of an operation on one request, with a hint when there is no such request."""
     try:
-        return service.ask(operation, params)
+        return plain(operate())
     except Refused as refused:
         if refused.kind != "not_found":
             raise
@@ -243,12 +245,12 @@ def _ask(service: ServiceConnection, operation: str, params: dict[str, Any]) -> 
 
 
 def _grant_terms(
-    scope: str | None,
+    scope: GrantScope | None,
     arguments: str | None,
     expires: str | None,
     uses: int | None,
     unlimited: bool,
-) -> dict[str, Any] | None:
+) -> GrantTerms | None:
     if scope is None:
         if arguments is not None:
             raise typer.BadParameter(
@@ -263,13 +265,15 @@ def _grant_terms(
         lifetime = None if expires is None else read_duration(expires)
     except InvalidPolicy as error:
         raise typer.BadParameter(f"--expires: {error}") from None
-    return {
-        "scope": scope,
-        "arguments": {} if arguments is None else read_arguments(arguments),
-        "expires_in_seconds": lifetime,
-        "uses": uses,
-        "unlimited": unlimited,
-    }
+    from toolcrib.runtime.approval_messages import GrantTerms
+
+    return GrantTerms(
+        scope=scope,
+        arguments={} if arguments is None else read_arguments(arguments),
+        expires_in_seconds=lifetime,
+        uses=uses,
+        unlimited=unlimited,
+    )
 
 
 def _show_preview(preview: dict[str, Any]) -> None:

@@ -39,14 +39,18 @@ def parse_arguments(
             raise typer.BadParameter(f"{word!r} is not key=value; or use --arguments '{{...}}'")
         if name in values:
             raise typer.BadParameter(f"{name!r} is there twice; remove one")
-        values[name] = _read(value, _types_of(parameters, name))
+        values[name] = read_value(value, _schema_of(parameters, name))
     return values
 
 
-def _types_of(parameters: Mapping[str, Any], name: str) -> frozenset[str]:
+def read_value(text: str, schema: Any) -> Any:
+    """Read the text of one argument by its schema. Text that is no JSON stays text."""
+    return _read(text, _types(schema))
+
+
+def _schema_of(parameters: Mapping[str, Any], name: str) -> Any:
     properties = cast("Mapping[str, Any]", parameters.get("properties") or {})
-    schema: Any = properties.get(name)
-    return _types(schema)
+    return properties.get(name)
 
 
 def _types(schema: Any) -> frozenset[str]:
@@ -58,6 +62,8 @@ def _types(schema: Any) -> frozenset[str]:
         return frozenset({named})
     if isinstance(named, list):
         return frozenset(cast("list[str]", named))
+    if (values := facts.get("enum")) and all(isinstance(value, str) for value in values):
+        return frozenset({"string"})
     choices = [
         *cast("list[Any]", facts.get("anyOf") or []),
         *cast("list[Any]", facts.get("oneOf") or []),

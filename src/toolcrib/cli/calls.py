@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
 import typer
 
 from toolcrib.cli.output import show_json, show_json_line, show_note
-from toolcrib.cli.service import OptionalStore, TokenFile, Url, open_service
+from toolcrib.cli.service import OptionalStore, TokenFile, Url, open_service, plain
 from toolcrib.cli.store_options import Json, short_time_text, time_text
 
 if TYPE_CHECKING:
-    from toolcrib.cli.service import ServiceConnection
+    from toolcrib.runtime.blocking_operations import BlockingOperations
 
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, with a header.")]
 Jsonl = Annotated[bool, typer.Option("--jsonl", help="Print JSON, one call per line.")]
@@ -170,7 +170,7 @@ class _Pages:
 
     def __init__(
         self,
-        service: ServiceConnection,
+        service: BlockingOperations,
         filters: Mapping[str, Any],
         cursor: str | None,
         limit: int | None,
@@ -183,16 +183,13 @@ class _Pages:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         while self._left is None or self._left > 0:
             count = PAGE if self._left is None else min(PAGE, self._left)
-            params = {**self._filters, "cursor": self.cursor, "limit": count}
-            page = self._service.ask(
-                "calls.list", {name: value for name, value in params.items() if value is not None}
-            )
-            self.cursor = page["cursor"]
-            yield from page["calls"]
+            page = self._service.list_calls(**self._filters, cursor=self.cursor, limit=count)
+            self.cursor = page.cursor
+            yield from plain(page.calls)
             if self.cursor is None:
                 return
             if self._left is not None:
-                self._left -= len(page["calls"])
+                self._left -= len(page.calls)
 
 
 def _print_calls(rows: Sequence[dict[str, Any]]) -> None:
@@ -246,7 +243,7 @@ def usage(
     Example: toolcrib audit usage --by principal --since 30d
     """
     with open_service(store, url, token_file) as service:
-        sums = service.ask("calls.sums", filters)["sums"]
+        sums = plain(service.sum_calls(**filters).sums)
     if json:
         show_json(sums)
     elif csv:

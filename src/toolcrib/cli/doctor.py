@@ -42,7 +42,7 @@ KEYS: Final = (
     "MISTRAL_API_KEY",
     "XAI_API_KEY",
 )
-PROGRAMS: Final = {"node": "the JavaScript peers of the tests", "chromium": "browser tests"}
+PROGRAMS: Final = {"node": "MCP servers that are started with npx"}
 
 
 def check_python() -> Iterator[CheckResult]:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json as json_text
-from typing import Annotated, Any, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from toolcrib.cli.output import fail, show_json, show_note
 from toolcrib.cli.service import (
     OptionalStore,
-    RuntimeConnection,
-    ServiceConnection,
     TokenFile,
     Url,
+    local_store,
     open_service,
+    plain,
 )
 from toolcrib.cli.store_options import By, Json, time_text
 from toolcrib.cli.table import Row, moment_text, show_facts, show_table
 from toolcrib.errors import Refused
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.blocking_operations import BlockingOperations
 
 app = typer.Typer(help="List grants, and revoke them.", no_args_is_help=True)
 
@@ -43,7 +47,7 @@ def list_command(
     Example: toolcrib grants list --store crib.sqlite3
     """
     with open_service(store, url, token_file) as service:
-        listed: list[dict[str, Any]] = service.ask("grants.list")["grants"]
+        listed: list[dict[str, Any]] = plain(service.list_grants().grants)
     grants = [grant for grant in listed if is_all or grant["is_live"]]
     if json:
         show_json(grants)
@@ -64,7 +68,7 @@ def show_command(
     Example: toolcrib grants show grant_1 --store crib.sqlite3
     """
     with open_service(store, url, token_file) as service:
-        facts: dict[str, Any] = service.ask("grants.get", {"grant_id": grant})
+        facts: dict[str, Any] = plain(service.get_grant(grant))
     if json:
         show_json(facts)
         return
@@ -84,30 +88,28 @@ def revoke(
     Example: toolcrib grants revoke grant_1 --store crib.sqlite3
     """
     with open_service(store, url, token_file, by=by) as service:
-        listed: list[dict[str, Any]] = service.ask("grants.list")["grants"]
+        listed: list[dict[str, Any]] = plain(service.list_grants().grants)
         matches = [facts for facts in listed if facts["grant_id"] == grant]
         if not matches or not matches[0]["is_live"]:
             fail(f"there is no live grant {grant!r}; see `toolcrib grants list`")
-        if isinstance(service, RuntimeConnection):
+        if local_store(service) is not None:
             _open_ledger(service, matches[0]["session_id"])
-        if not service.ask("grants.revoke", {"grant_id": grant})["was_standing"]:
+        if not service.revoke_grant(grant).was_standing:
             fail(f"the grant {grant!r} ended before it could be revoked")
     show_note(f"revoked {grant}")
 
 
-def _open_ledger(service: ServiceConnection, session_id: str | None) -> None:
+def _open_ledger(service: BlockingOperations, session_id: str | None) -> None:
     """Open a session whose ledger can record the revocation: the grant's own, unless the grant is
     for all sessions or another process writes that ledger.
     """
-    attempts = [("session.resume", OPERATOR), ("session.create", OPERATOR)]
+    attempts = [lambda: service.open_session(OPERATOR)]
     if session_id is not None:
-        attempts.insert(0, ("session.resume", session_id))
-    for operation, attempted_id in attempts:
-        try:
-            service.ask(operation, {"session_id": attempted_id})
-        except Refused:
-            continue
-        return
+        attempts.insert(0, lambda: service.resume_session(session_id))
+    for attempt in attempts:
+        with suppress(Refused):
+            attempt()
+            return
     # Revoking matters more than recording it.
     show_note("no ledger can be written now; the revocation is not recorded", "yellow")
 

@@ -210,14 +210,26 @@ else:
 
 
 def serve_over_http(
-    options: RuntimeOptions, server: ServerOptions, approval: ElicitedApproval = "role"
+    options: RuntimeOptions,
+    server: ServerOptions,
+    approval: ElicitedApproval = "role",
+    *,
+    on_ready: Callable[[str, Runtime], None] | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM. A fault in the options ends the command with status 1."""
+    """Serve until SIGINT or SIGTERM. A fault in the options ends the command with status 1.
+
+    `on_ready` gets the address and the runtime once clients can connect.
+    """
     require_extra("server", "serve --http")
 
     async def serve(runtime: Runtime) -> None:
         from toolcrib.cli.server_watch import metrics_listener, metrics_of
         from toolcrib.transports.http import HttpServer
+
+        def ready(url: str) -> None:
+            _announce(url, server)
+            if on_ready is not None:
+                on_ready(url, runtime)
 
         access, tls = server.access(), server.tls()
         metrics = metrics_of(runtime, options)
@@ -233,7 +245,7 @@ def serve_over_http(
             **access,
         )
         async with runtime, metrics_listener(http, runtime, metrics, options, tls):
-            await http.until_stopped(lambda url: _announce(url, server))
+            await http.until_stopped(ready)
 
     with redirected_stdout():
         run_served(options, serve, loop_factory=_loop_factory(), log_level="info")

@@ -99,7 +99,7 @@ def _print(text: str, style: str | None, *, is_error: bool) -> None:
 
 EXTRAS: Final = {
     "acp": ("acp",),
-    "cli": ("rich", "typer"),
+    "cli": ("rich", "tomlkit", "typer"),
     "client": ("httpx2", "websockets"),
     "code": ("matplotlib", "pandas"),
     "llama": ("xllamacpp",),

@@ -12,7 +12,7 @@ from toolcrib.cli.arguments import read_arguments
 from toolcrib.cli.output import fail, show, show_json, show_note
 from toolcrib.cli.project_options import current_project
 from toolcrib.cli.runtime_options import TOOL_OPTIONS, RuntimeOptions, takes_runtime_options
-from toolcrib.cli.service import TokenFile, Url, chosen_url, open_hosted_service
+from toolcrib.cli.service import TokenFile, Url, chosen_url, open_hosted_service, plain
 from toolcrib.cli.tools import session_of
 from toolcrib.errors import InvalidPolicy
 from toolcrib.tools.identity import Place, ToolRef
@@ -90,8 +90,11 @@ def _file(file: Path | None) -> Path:
 def _listed_tools(options: RuntimeOptions, url: str | None, token_file: Path | None) -> Any:
     # Without the policy and the hooks of the project: the tools are listed to check one.
     options = replace(options, policy=None, hooks=None)
-    with open_hosted_service(options, url, token_file) as service, session_of(service) as session:
-        return service.ask("tools.list", {"session_id": session})
+    with (
+        open_hosted_service(options, url, token_file) as service,
+        session_of(service, is_temporary=True) as session,
+    ):
+        return plain(service.list_tools(session))
 
 
 def _arguments_of(tool: dict[str, Any]) -> ToolArguments:
@@ -149,10 +152,8 @@ def explain(
     from toolcrib.approval.rule import Subject
 
     facts = _facts_of(tool, options)
-    source = source or facts.get("source", "python")
-    place = place or facts.get("place", "local")
     subject = Subject(
-        tool=ToolRef(tool, source, version="", digest="", place=place),
+        tool=_ref(tool, source, place, facts),
         arguments=read_arguments(arguments),
         is_read_only=read_only or facts.get("is_read_only", False),
         requires_approval=requires_approval or facts.get("requires_approval", False),
@@ -161,9 +162,14 @@ def explain(
         caller=Caller(principal, groups=frozenset(group or ())),
     )
     policy = _load(_file(file))
-    if hint := _misspelt(tool, policy):
-        show_note(f"no rule names {tool!r}{hint}", "yellow")
     _show_explanation(policy.explain(subject), json=json)
+    if not facts:
+        _warn_if_misspelt(tool, policy)
+
+
+def _ref(tool: str, source: str | None, place: Place | None, facts: dict[str, Any]) -> ToolRef:
+    source = source or facts.get("source", "python")
+    return ToolRef(tool, str(source), "", "", place or facts.get("place", "local"))
 
 
 def _show_explanation(explanation: Explanation, *, json: bool) -> None:
@@ -176,11 +182,12 @@ def _show_explanation(explanation: Explanation, *, json: bool) -> None:
         show(line)
 
 
-def _misspelt(tool: str, policy: Policy) -> str:
+def _warn_if_misspelt(tool: str, policy: Policy) -> None:
     from toolcrib.approval.tool_names import did_you_mean
 
     names = {rule.tool for rule in policy.rules if rule.names_one_tool}
-    return "" if tool in names else did_you_mean(tool, names)
+    if tool not in names and (hint := did_you_mean(tool, names)):
+        show_note(f"no rule names {tool!r}{hint}", "yellow")
 
 
 def _facts_of(name: str, options: RuntimeOptions) -> dict[str, Any]:

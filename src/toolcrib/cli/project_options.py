@@ -74,7 +74,7 @@ def _check_owner(path: Path) -> None:
 
 
 @dataclass(slots=True)
-class Invocation:
+class CommandRun:
     """One run of a command."""
 
     choice: ProjectChoice
@@ -99,46 +99,46 @@ class Invocation:
         return self._project
 
 
-_INVOCATION: ContextVar[Invocation | None] = ContextVar("toolcrib-invocation", default=None)
+_COMMAND_RUN: ContextVar[CommandRun | None] = ContextVar("toolcrib-command-run", default=None)
 
 
 def begin(ctx: Any, choice: ProjectChoice) -> None:
     """Note the project of the command that begins, until it ends."""
-    token = _INVOCATION.set(Invocation(choice))
-    ctx.call_on_close(lambda: _INVOCATION.reset(token))
+    token = _COMMAND_RUN.set(CommandRun(choice))
+    ctx.call_on_close(lambda: _COMMAND_RUN.reset(token))
 
 
 def current_choice() -> ProjectChoice:
     """Which project the running command uses."""
-    invocation = _INVOCATION.get()
-    return ProjectChoice(is_left_out=True) if invocation is None else invocation.choice
+    command_run = _COMMAND_RUN.get()
+    return ProjectChoice(is_left_out=True) if command_run is None else command_run.choice
 
 
 def current_project() -> Project | None:
     """The project of the running command; None when it has none."""
-    invocation = _INVOCATION.get()
-    return None if invocation is None else invocation.project()
+    command_run = _COMMAND_RUN.get()
+    return None if command_run is None else command_run.project()
 
 
 def project_fault() -> str | None:
     """What is wrong with the project of the running command, if something is."""
-    invocation = _INVOCATION.get()
-    return None if invocation is None else invocation.fault
+    command_run = _COMMAND_RUN.get()
+    return None if command_run is None else command_run.fault
 
 
 def is_on_command_line(*names: str) -> bool:
     """Whether the command line has one of these options."""
-    invocation = _INVOCATION.get()
-    return invocation is not None and not invocation.present.isdisjoint(names)
+    command_run = _COMMAND_RUN.get()
+    return command_run is not None and not command_run.present.isdisjoint(names)
 
 
 class ProjectDefaults(dict[str, Any]):
     """What a command takes for options that the command line leaves out: the project's values."""
 
-    def __init__(self, command: str, invocation: Invocation) -> None:
+    def __init__(self, command: str, command_run: CommandRun) -> None:
         super().__init__()
         self._command = command
-        self._invocation = invocation
+        self._command_run = command_run
         self.absent: set[str] = set()
         """The options that are not on the command line."""
 
@@ -146,7 +146,7 @@ class ProjectDefaults(dict[str, Any]):
         """The project's value for an option; `default` when it has none."""
         self.absent.add(name)
         setting = setting_of(name, self._command)
-        project = None if setting is None else self._invocation.project()
+        project = None if setting is None else self._command_run.project()
         if setting is None or project is None:
             return default
         value = setting.in_project(project)
@@ -158,15 +158,15 @@ def project_defaults(ctx: Any) -> Generator[ProjectDefaults | None]:
     """The project's values for the command of a context, whose command line is read in the block;
     None for a command without a project.
     """
-    invocation = _INVOCATION.get()
+    command_run = _COMMAND_RUN.get()
     command = command_of(ctx)
-    if invocation is None or command is None or command in WITHOUT_PROJECT:
+    if command_run is None or command is None or command in WITHOUT_PROJECT:
         yield None
         return
-    invocation.goes_on = command in REPORTERS
-    defaults = ProjectDefaults(command, invocation)
+    command_run.goes_on = command in REPORTERS
+    defaults = ProjectDefaults(command, command_run)
     yield defaults
-    invocation.present = frozenset(ctx.params) - defaults.absent
+    command_run.present = frozenset(ctx.params) - defaults.absent
 
 
 def command_of(ctx: Any) -> str | None:

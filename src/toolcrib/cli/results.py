@@ -10,6 +10,7 @@ from typing import Any, Final
 import typer
 
 from toolcrib.cli.output import Exit, show_json, show_note, show_text
+from toolcrib.cli.project_options import current_choice, is_on_command_line
 from toolcrib.terminal_text import STATUS_STYLES, end_word
 
 _DENIALS: Final = ("denied", "not_permitted")
@@ -18,7 +19,9 @@ _DENIALS: Final = ("denied", "not_permitted")
 
 @dataclass(frozen=True, slots=True)
 class RequestPlace:
-    """Where a request waits: the options that name it to a command, and who decides there."""
+    """Where a request waits: the options that name it to a command, each after a space, and who
+    decides there.
+    """
 
     options: str
     who: str
@@ -29,14 +32,27 @@ def place_of(store: Path | None, url: str | None, token_file: Path | None) -> Re
     if url is not None:
         # On a server the caller may not be allowed to approve, and hardly ever its own calls.
         token = " --token-file FILE" if token_file is not None else ""
-        return RequestPlace(f"--url {url}{token}", "Somebody who may approve it decides")
-    return RequestPlace(f"--store {store}", "Decide") if store is not None else None
+        return RequestPlace(f" --url {url}{token}", "Somebody who may approve it decides")
+    if store is None:
+        return None
+    # The store of the project of this folder needs no option here.
+    is_own = current_choice().file is None and not is_on_command_line("store")
+    return RequestPlace("" if is_own else f" --store {store}", "Decide")
 
 
 def finish_call(
     result: Mapping[str, Any], session_id: str, place: RequestPlace | None, *, json: bool
 ) -> None:
     """Print the result of a call, and exit with its status unless that is 0."""
+    status = show_call(result, session_id, place, json=json)
+    if status is not Exit.OK:
+        raise typer.Exit(status)
+
+
+def show_call(
+    result: Mapping[str, Any], session_id: str, place: RequestPlace | None, *, json: bool = False
+) -> Exit:
+    """Print the result of a call, and return its exit status."""
     if json:
         show_json(result)
     elif result["status"] == "completed":
@@ -47,8 +63,7 @@ def finish_call(
     elif status is not Exit.OK:
         word = end_word(is_success=False, failure_kind=_kind(result))
         show_note(f"{result['tool']} {word}: {_why(result)}", STATUS_STYLES[word])
-    if status is not Exit.OK:
-        raise typer.Exit(status)
+    return status
 
 
 def _why(result: Mapping[str, Any]) -> str:
@@ -75,14 +90,29 @@ def _kind(result: Mapping[str, Any]) -> str | None:
     return None if failure is None else failure["kind"]
 
 
+def show_wait(result: Mapping[str, Any], place: RequestPlace) -> None:
+    """Say what a command waits for, and how it is decided."""
+    ending = "The command goes on then; Ctrl-C leaves the call waiting."
+    show_note(f"{_waiting_text(result, place)}\n{ending}", "yellow")
+
+
+def _waiting_text(result: Mapping[str, Any], place: RequestPlace) -> str:
+    approval, tool = result["approval_id"], result["tool"]
+    return (
+        f"{tool} waits for approval {approval}. {place.who} with:\n"
+        f"  toolcrib approvals approve {approval}{place.options}"
+    )
+
+
 def _how_to_continue(result: Mapping[str, Any], session_id: str, place: RequestPlace | None) -> str:
     approval, tool = result["approval_id"], result["tool"]
     waiting = f"{tool} waits for approval {approval}."
     if place is None:
         return f"{waiting} Nobody can decide it: call again with --store FILE, or at a terminal."
     return (
-        f"{waiting} {place.who} with:\n  toolcrib approvals approve {approval} {place.options}\n"
-        f"then repeat this command with: --session {session_id} --call-id {result['call_id']}"
+        f"{_waiting_text(result, place)}\n"
+        f"then repeat this command with: --session {session_id} --call-id {result['call_id']}\n"
+        "With --wait, the command waits for the decision and goes on by itself."
     )
 
 
@@ -123,8 +153,8 @@ def _how_to_resume(result: Mapping[str, Any], place: RequestPlace | None) -> str
     if place is None:
         return f"{waiting} Nobody can decide it: run again with --store FILE, or at a terminal."
     names = result["pending"]
-    commands = [f"\n  toolcrib approvals approve {name} {place.options}" for name in names]
+    commands = [f"\n  toolcrib approvals approve {name}{place.options}" for name in names]
     return (
         f"{waiting} {place.who} with:{''.join(commands)}\n"
-        f"then resume with: toolcrib sessions resume {result['session_id']} {place.options} ..."
+        f"then resume with: toolcrib sessions resume {result['session_id']}{place.options} ..."
     )

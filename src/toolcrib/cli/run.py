@@ -85,7 +85,7 @@ def run(
 
 def _checked_address(options: RuntimeOptions, url: str | None, approve: str) -> str | None:
     """The address of the server, if one is meant; nothing that it would ignore is accepted."""
-    address = chosen_url(url, is_local=options.is_local)
+    address = chosen_url(url)
     if address is None:
         if options.adapter is None:
             raise typer.BadParameter(

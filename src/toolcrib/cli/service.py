@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar, cast, get_args
-from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -17,19 +15,17 @@ from toolcrib.cli.output import fail, redirected_stdout, show_note
 from toolcrib.cli.project_options import current_project, is_on_command_line
 from toolcrib.cli.runtime_options import hosted_runtime
 from toolcrib.cli.store_options import open_store
-from toolcrib.errors import RefusalKind, Refused, StoreError, UsageError
-from toolcrib.serving.origins import is_loopback
+from toolcrib.errors import Refused, StoreError, UsageError
 
 if TYPE_CHECKING:
     import asyncio
 
     from toolcrib.project.runtime import RuntimeOptions
+    from toolcrib.runtime.blocking_operations import BlockingOperations
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
-    from toolcrib.runtime.typed_operations import TypedOperations
     from toolcrib.store.store import Store
 
-T = TypeVar("T")
 
 URL_VARIABLE: Final = "TOOLCRIB_URL"
 TOKEN_VARIABLE: Final = "TOOLCRIB_TOKEN"
@@ -48,105 +44,27 @@ TokenFile = Annotated[
 ]
 
 
-class RemoteConnection:
-    """A connection to a server. It follows no redirects and uses no proxy, so that the token goes
-    nowhere else.
-    """
-
-    def __init__(self, url: str, token: str) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"--url {url} is no HTTP address; write it like http://127.0.0.1:8420")
-        self._parts = parts
-        self._token = token
-        if parts.scheme == "http" and not is_loopback(parts.hostname):
-            show_note("the token goes over the network unencrypted; use https", "yellow")
-
-    def ask(self, operation: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Call one operation. Raises `Refused`; (unavailable) without an answer."""
-        from http.client import HTTPException
-
-        verb, path, body = _request(operation, dict(params or {}))
-        try:
-            status, text = self._send(verb, path, body)
-        except (OSError, HTTPException) as error:
-            raise Refused(
-                "unavailable",
-                f"no answer from {self._parts.netloc} ({error}); is `toolcrib serve --http` "
-                "running there?",
-            ) from None
-        return _answer(status, text)
-
-    def run(self, job: Callable[[TypedOperations], Coroutine[Any, Any, T]]) -> T:
-        """Run several operations in one go, and follow events. Raises `Refused`."""
-        import asyncio
-
-        from toolcrib.client import AsyncClient
-
-        async def connected() -> T:
-            async with AsyncClient(urlunsplit(self._parts), self._token) as client:
-                return await job(client)
-
-        return asyncio.run(connected())
-
-    def _send(self, verb: str, path: str, body: str | None) -> tuple[int, bytes]:
-        from http.client import HTTPConnection, HTTPSConnection
-
-        connection_type = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
-        port = self._parts.port
-        connection = connection_type(self._parts.hostname or "", port, timeout=TIMEOUT_SECONDS)
-        headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        try:
-            connection.request(verb, self._parts.path.rstrip("/") + path, body, headers)
-            response = connection.getresponse()
-            return response.status, response.read()
-        finally:
-            connection.close()
-
-
-def open_http(url: str, token_file: Path | None) -> RemoteConnection:
+@contextmanager
+def open_http(url: str, token_file: Path | None) -> Generator[BlockingOperations]:
     """The server at an address, with its token. Raises `UsageError` when there is no token."""
-    from toolcrib.serving.tokens import default_token_file, owner_token
+    # Only a command for a server pays for the HTTP library.
+    import asyncio
+    import logging
 
-    if token_file is not None:
-        return RemoteConnection(url, owner_token(token_file))
-    if token := os.environ.get(TOKEN_VARIABLE):
-        return RemoteConnection(url, token)
-    # The token in the default file is only for servers on this machine.
-    if is_loopback(urlsplit(url).hostname or "") and default_token_file().exists():
-        return RemoteConnection(url, owner_token(default_token_file()))
-    raise UsageError(f"no token for {url}; give --token-file, or set {TOKEN_VARIABLE}")
+    from toolcrib.client.address import server_location
+    from toolcrib.client.async_client import AsyncClient
+    from toolcrib.runtime.blocking_operations import BlockingOperations
 
-
-def _request(operation: str, params: dict[str, Any]) -> tuple[str, str, str | None]:
-    from toolcrib.transports.http.routes import ROUTES
-
-    route = next(route for route in ROUTES if route.name == operation)
-    in_path = {name: quote(str(params.pop(name)), safe="") for name in route.in_path}
-    path = route.path.format(**in_path)
-    fields = {name: value for name, value in params.items() if value is not None}
-    if route.verb == "POST":
-        return route.verb, path, json.dumps(fields)
-    query = {name: json.dumps(v) if isinstance(v, bool) else str(v) for name, v in fields.items()}
-    return route.verb, f"{path}?{urlencode(query)}" if query else path, None
-
-
-def _answer(status: int, text: bytes) -> Any:
-    try:
-        body = json.loads(text)
-    except ValueError:
-        body = None
-    if 200 <= status < 300 and body is not None:
-        return body
-    error: Any = cast("dict[str, Any]", body).get("error") if isinstance(body, dict) else None
-    if isinstance(error, dict):
-        facts = cast("dict[str, Any]", error)
-        kind: Any = facts.get("kind")
-        known: RefusalKind = kind if kind in get_args(RefusalKind) else "internal"
-        raise Refused(known, str(facts.get("message", "refused")))
-    raise Refused("internal", f"HTTP status {status}, not from a Toolcrib server; check --url")
+    if server_location(url, None, token_file).is_exposed:
+        show_note("the token goes over the network unencrypted; use https", "yellow")
+    # Said above, in the way of a command.
+    logging.getLogger("toolcrib.client").setLevel(logging.ERROR)
+    with asyncio.Runner() as runner:
+        client = AsyncClient(url, token_file=token_file, timeout=TIMEOUT_SECONDS)
+        try:
+            yield BlockingOperations(client, runner.run)
+        finally:
+            runner.run(client.aclose())
 
 
 OptionalStore = Annotated[
@@ -154,37 +72,26 @@ OptionalStore = Annotated[
 ]
 
 
-class ServiceConnection(Protocol):
-    """A connection to the service of a runtime, with plain JSON in and out."""
+def plain(result: object) -> Any:
+    """A typed result as plain JSON, for commands that print it."""
+    from toolcrib.runtime.service import as_json
 
-    def ask(self, operation: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Call one operation. Raises `Refused`."""
-        ...
-
-    def run(self, job: Callable[[TypedOperations], Coroutine[Any, Any, T]]) -> T:
-        """Run several operations in one go. Raises `Refused`."""
-        ...
+    return as_json(result)
 
 
-class RuntimeConnection:
+def local_store(service: BlockingOperations) -> Store | None:
+    """The store of a runtime in this process; None for a server."""
+    from toolcrib.runtime.runtime import PrincipalOperations
+
+    operations = service.operations
+    return operations.store if isinstance(operations, PrincipalOperations) else None
+
+
+def _on_runtime(runtime: Runtime, runner: asyncio.Runner, who: Principal) -> BlockingOperations:
     """A runtime in this process, driven from synchronous code."""
+    from toolcrib.runtime.blocking_operations import BlockingOperations
 
-    def __init__(self, runtime: Runtime, runner: asyncio.Runner, who: Principal) -> None:
-        self.store: Store = runtime.store
-        self._runtime = runtime
-        self._runner = runner
-        self._who = who
-
-    def ask(self, operation: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Call one operation. Raises `Refused`."""
-        from toolcrib.runtime.service import as_json
-
-        call = self._runtime.ask(operation, dict(params or {}), self._who)
-        return as_json(self._runner.run(call))
-
-    def run(self, job: Callable[[TypedOperations], Coroutine[Any, Any, T]]) -> T:
-        """Run several operations in one go, as the same person. Raises `Refused`."""
-        return self._runner.run(job(self._runtime.as_principal(self._who)))
+    return BlockingOperations(runtime.as_principal(who), runner.run)
 
 
 def current_person(by: str | None = None) -> Principal:
@@ -201,14 +108,15 @@ def current_person(by: str | None = None) -> Principal:
 @contextmanager
 def open_service(
     store: Path | None, url: str | None, token_file: Path | None, *, by: str | None = None
-) -> Generator[ServiceConnection]:
+) -> Generator[BlockingOperations]:
     """The service that the options name. A refusal ends the command with status 1."""
     url = chosen_url(url)
     try:
         if url is not None:
             if by is not None:
                 raise typer.BadParameter("--by is for --store; a server knows whose token it is")
-            yield open_http(url, chosen_token_file(url, token_file))
+            with open_http(url, chosen_token_file(url, token_file)) as service:
+                yield service
         elif store is not None:
             with _on_store(store, by) as service:
                 yield service
@@ -228,6 +136,8 @@ LOCAL_OPTIONS: Final = (
     "store",
     "policy",
     "adapter",
+    "mcp",
+    "mcp_url",
 )
 """The options that name a runtime in this process."""
 
@@ -258,7 +168,7 @@ def chosen_token_file(url: str, token_file: Path | None) -> Path | None:
 @contextmanager
 def open_hosted_service(
     options: RuntimeOptions, url: str | None, token_file: Path | None, *, needs_tools: bool = True
-) -> Generator[ServiceConnection]:
+) -> Generator[BlockingOperations]:
     """The server at `url`, or a runtime with the tools of the options, which is closed afterwards.
     A refusal or a fault in the options ends the command with status 1.
     """
@@ -270,7 +180,8 @@ def open_hosted_service(
         )
     try:
         if url is not None:
-            yield open_http(url, chosen_token_file(url, token_file))
+            with open_http(url, chosen_token_file(url, token_file)) as service:
+                yield service
             return
         import asyncio
 
@@ -279,7 +190,7 @@ def open_hosted_service(
             runtime = runner.run(hosting.__aenter__())
             try:
                 runner.run(runtime.start())
-                yield RuntimeConnection(runtime, runner, current_person())
+                yield _on_runtime(runtime, runner, current_person())
             finally:
                 runner.run(runtime.close())
                 runner.run(hosting.__aexit__(None, None, None))
@@ -288,7 +199,7 @@ def open_hosted_service(
 
 
 @contextmanager
-def _on_store(file: Path, by: str | None) -> Generator[RuntimeConnection]:
+def _on_store(file: Path, by: str | None) -> Generator[BlockingOperations]:
     import asyncio
 
     from toolcrib.runtime.config import RuntimeConfig
@@ -298,6 +209,6 @@ def _on_store(file: Path, by: str | None) -> Generator[RuntimeConnection]:
         runtime = create_runtime(RuntimeConfig(store=store))
         runner.run(runtime.start())
         try:
-            yield RuntimeConnection(runtime, runner, current_person(by))
+            yield _on_runtime(runtime, runner, current_person(by))
         finally:
             runner.run(runtime.close())

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for
-from toolcrib.cli.output import show, show_json, show_json_line
+from toolcrib.cli.output import show_json, show_json_line
 from toolcrib.cli.results import finish_prompt, place_of
 from toolcrib.cli.runtime_options import HOST_OPTIONS, RuntimeOptions, takes_runtime_options
 from toolcrib.cli.service import (
     OptionalStore,
-    RuntimeConnection,
-    ServiceConnection,
     TokenFile,
     Url,
     chosen_url,
+    local_store,
     open_hosted_service,
     open_service,
+    plain,
 )
 from toolcrib.cli.store_options import Json, time_text
+from toolcrib.cli.table import Row, moment_text, show_facts, show_table
+from toolcrib.terminal_text import STATUS_STYLES
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.blocking_operations import BlockingOperations
+    from toolcrib.runtime.messages import SessionFacts
 
 app = typer.Typer(help="List sessions, and resume them.", no_args_is_help=True)
 
 SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session, as listed.")]
 
+_HEADER: Final = ("session", "state", "owner", "created", "records", "waits")
+_WIDEST: Final = (0, 0, 16, 0, 0, 0)
 PAGE = 1_000
 """The number of events per request."""
 
@@ -43,21 +51,30 @@ def list_command(
     with open_service(store, url, token_file) as service:
         sessions = [_with_store(service, facts) for facts in _every_session(service)]
     if json:
-        show_json(sessions)
+        show_json(plain(sessions))
         return
-    for facts in sessions:
-        created = [time_text(facts["created_at"])] if facts.get("created_at") else []
-        created += [f"owner={facts['owner'] or '-'}"]
-        counts = [f"records={facts['last_seq']}", f"pending={facts['pending_approvals']}"]
-        show(" ".join([facts["session_id"], facts["state"], *created, *counts]))
+    show_table(_HEADER, [_row(facts) for facts in sessions], widest=_WIDEST)
 
 
-def _every_session(service: ServiceConnection) -> Iterator[dict[str, Any]]:
+def _row(facts: SessionFacts) -> Row:
+    waits = facts.pending_approvals
+    cells = (
+        facts.session_id,
+        facts.state,
+        facts.owner or "-",
+        "-" if facts.created_at is None else moment_text(facts.created_at),
+        str(facts.last_seq),
+        str(waits) if waits else "-",
+    )
+    return Row(cells, STATUS_STYLES["pending"] if waits else None)
+
+
+def _every_session(service: BlockingOperations) -> Iterator[SessionFacts]:
     cursor: str | None = ""
     while cursor is not None:
-        page = service.ask("session.list", {"cursor": cursor or None, "limit": PAGE})
-        yield from page["sessions"]
-        cursor = page["cursor"]
+        page = service.list_sessions(cursor=cursor or None, limit=PAGE)
+        yield from page.sessions
+        cursor = page.cursor
 
 
 @app.command("show")
@@ -73,25 +90,31 @@ def show_command(
     Example: toolcrib sessions show ses_1 --store crib.sqlite3
     """
     with open_service(store, url, token_file) as service:
-        facts = _with_store(service, service.ask("session.get", {"session_id": session}))
-        waiting = service.ask("approvals.list", {"session_id": session})["approvals"]
+        facts = _with_store(service, service.get_session(session))
+        waiting = service.list_approvals(session_id=session).approvals
         calls = _open_calls(service, session)
-    pending = [request["approval_id"] for request in waiting]
+    pending = [request.approval_id for request in waiting]
     if json:
-        show_json({"session": facts, "open_calls": calls, "pending": pending})
+        show_json({"session": plain(facts), "open_calls": calls, "pending": pending})
         return
-    show(f"session:  {facts['session_id']} ({facts['state']})")
-    show(f"owner:    {facts['owner'] or '-'}")
-    if facts.get("created_at"):
-        show(f"created:  {time_text(facts['created_at'])}")
-    if facts.get("last_event_at"):
-        show(f"newest:   {time_text(facts['last_event_at'])}")
-    show(f"records:  {facts['last_seq']}")
-    show(f"turn:     {facts['turn']}")
-    for call in calls:
-        show(f"call:     {call['call_id']} {call['tool']} {call['state']}")
-    for approval_id in pending:
-        show(f"pending:  {approval_id}")
+    show_facts(
+        [
+            ("session", f"{facts.session_id} ({facts.state})"),
+            ("owner", facts.owner or "-"),
+            *_times(facts),
+            ("records", str(facts.last_seq)),
+            ("turn", str(facts.turn)),
+            *(("call", f"{call['call_id']} {call['tool']} {call['state']}") for call in calls),
+            *(("pending", f"{each.approval_id} {each.tool}") for each in waiting),
+        ]
+    )
+
+
+def _times(facts: SessionFacts) -> Iterator[tuple[str, str]]:
+    if facts.created_at is not None:
+        yield "created", time_text(facts.created_at)
+    if facts.last_event_at is not None:
+        yield "newest", time_text(facts.last_event_at)
 
 
 @app.command()
@@ -104,12 +127,12 @@ def export(
     """
     with open_service(store, url, token_file) as service:
         # Refuses a session that does not exist; one without events is only empty.
-        service.ask("session.get", {"session_id": session})
-        after = 0
-        while page := _page(service, session, after):
-            for event in page:
+        service.get_session(session)
+        page = service.list_events(session, limit=PAGE)
+        while page.events:
+            for event in page.events:
                 show_json_line(event)
-            after = page[-1]["seq"]
+            page = service.list_events(session, after=page.last_seq, limit=PAGE)
 
 
 @app.command()
@@ -137,28 +160,22 @@ def resume(
             "to resume here, name --store FILE and --adapter MODULE:NAME; on a server, --url URL"
         )
     with open_hosted_service(options, url, token_file, needs_tools=False) as service:
-        service.ask("session.resume", {"session_id": session})
-        result = service.ask("prompt.resume", {"session_id": session, "waits": False})
+        service.resume_session(session)
+        result = plain(service.resume_prompt(session, waits=False))
     finish_prompt(result, place_of(store, address, token_file), json=json)
 
 
-def _page(service: ServiceConnection, session: str, after: int) -> list[dict[str, Any]]:
-    params = {"session_id": session, "after": after, "limit": PAGE}
-    return service.ask("events.list", params)["events"]
-
-
-def _with_store(service: ServiceConnection, facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a session with those of the store: the creation time, and whether it is open."""
-    if not isinstance(service, RuntimeConnection):
+def _with_store(service: BlockingOperations, facts: SessionFacts) -> SessionFacts:
+    """The facts of a session; in a store, whether any process has it open."""
+    store = local_store(service)
+    if store is None:
         return facts
-    info = service.store.session(facts["session_id"])
-    state = "open" if info.is_open else "closed"
-    return {**facts, "state": state, "created_at": info.created_at}
+    state = "open" if store.session(facts.session_id).is_open else "closed"
+    return replace(facts, state=state)
 
 
-def _open_calls(service: ServiceConnection, session: str) -> list[dict[str, Any]]:
+def _open_calls(service: BlockingOperations, session: str) -> list[dict[str, Any]]:
     # Without the arguments of an open call, which are not redacted.
-    if not isinstance(service, RuntimeConnection):
-        return []
-    calls = service.store.open_calls(session)
+    store = local_store(service)
+    calls = [] if store is None else store.open_calls(session)
     return [{"call_id": call.call_id, "tool": call.tool.id, "state": call.state} for call in calls]

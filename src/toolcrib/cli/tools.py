@@ -12,6 +12,7 @@ import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for
 from toolcrib.cli.arguments import parse_arguments
+from toolcrib.cli.other_server import Mcp, McpUrl, with_server
 from toolcrib.cli.output import show_json
 from toolcrib.cli.results import finish_call, place_of
 from toolcrib.cli.runtime_options import (
@@ -21,11 +22,11 @@ from toolcrib.cli.runtime_options import (
     takes_runtime_options,
 )
 from toolcrib.cli.service import (
-    ServiceConnection,
     TokenFile,
     Url,
     chosen_url,
     open_hosted_service,
+    plain,
 )
 from toolcrib.cli.store_options import Json
 from toolcrib.cli.tool_list import plain_list
@@ -33,6 +34,7 @@ from toolcrib.cli.tool_table import show_tool, show_tools
 from toolcrib.errors import Refused
 
 if TYPE_CHECKING:
+    from toolcrib.runtime.blocking_operations import BlockingOperations
     from toolcrib.runtime.messages import CallResult
     from toolcrib.runtime.typed_operations import TypedOperations
 
@@ -54,6 +56,8 @@ def list_command(
             "--source", metavar="NAME", help="One source only, such as host or mcp:files."
         ),
     ] = None,
+    mcp: Mcp = None,
+    mcp_url: McpUrl = None,
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -65,6 +69,7 @@ def list_command(
 
     Example: toolcrib tools list --host-tools host-tools.yaml --policy policy.yaml
     """
+    options = with_server(options, mcp, mcp_url)
     is_remote = chosen_url(url) is not None
     listed = None if json or is_remote else plain_list(options, category)
     if listed is None:
@@ -72,7 +77,7 @@ def list_command(
             open_hosted_service(options, url, token_file) as service,
             session_of(service, is_temporary=True) as session_id,
         ):
-            listed = service.ask("tools.list", {"session_id": session_id, "category": category})
+            listed = plain(service.list_tools(session_id, category=category))
     tools: list[dict[str, Any]] = [
         each for each in listed["tools"] if source in (None, each["source"])
     ]
@@ -87,6 +92,8 @@ def list_command(
 def show_command(
     options: RuntimeOptions,
     tool: ToolName,
+    mcp: Mcp = None,
+    mcp_url: McpUrl = None,
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -95,11 +102,12 @@ def show_command(
 
     Example: toolcrib tools show stock_level --host-tools host-tools.yaml
     """
+    options = with_server(options, mcp, mcp_url)
     with (
         open_hosted_service(options, url, token_file) as service,
         session_of(service, is_temporary=True) as session_id,
     ):
-        facts = service.ask("tools.info", {"session_id": session_id, "name": tool})
+        facts = plain(service.get_tool(session_id, tool))
     if json:
         show_json(facts)
         return
@@ -127,6 +135,11 @@ def call(
         str | None,
         typer.Option("--call-id", metavar="ID", help="Continue a call that waited."),
     ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for the approval that it needs, then go on.")
+    ] = False,
+    mcp: Mcp = None,
+    mcp_url: McpUrl = None,
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -137,32 +150,39 @@ def call(
     was denied, 4 while it waits for approval.
 
     Example: toolcrib tools call stock_level part=bolts --host-tools host-tools.yaml
+
+    Example: toolcrib tools call echo message=hi --mcp "npx -y some-mcp-server"
     """
+    options = with_server(options, mcp, mcp_url)
     options = replace(options, approver=approver_for(approve, has_store=options.store is not None))
+    place = place_of(options.store, chosen_url(url), token_file)
+    if wait and place is None:
+        raise typer.BadParameter("--wait needs a place to decide at: --store FILE or --url URL")
     with (
         open_hosted_service(options, url, token_file) as service,
         session_of(service, session) as session_id,
     ):
-        facts = service.ask("tools.info", {"session_id": session_id, "name": tool})
+        facts = plain(service.get_tool(session_id, tool))
         call_arguments = parse_arguments(words or [], arguments, facts["parameters"])
-        result = _call(service, session_id, tool, call_arguments, call_id)
-    place = place_of(options.store, chosen_url(url), token_file)
+        result = make_call(service, session_id, tool, call_arguments, call_id)
+        if wait and place is not None and result["status"] == "waiting":
+            from toolcrib.cli.decision_wait import result_after_decision
+
+            result = result_after_decision(service, session_id, result, place)
     finish_call(result, session_id, place, json=json)
 
 
-def _call(
-    service: ServiceConnection,
+def make_call(
+    service: BlockingOperations,
     session_id: str,
     tool: str,
     arguments: dict[str, Any],
-    call_id: str | None,
+    call_id: str | None = None,
 ) -> dict[str, Any]:
     """Make the call; at a terminal, with its progress and its output as they come."""
     if not sys.stderr.isatty():
-        params = {"session_id": session_id, "name": tool, "arguments": arguments}
-        return service.ask("tools.call", {**params, "call_id": call_id})
+        return plain(service.call_tool(session_id, tool, arguments, call_id=call_id))
     from toolcrib.cli.call_progress import with_progress
-    from toolcrib.runtime.service import as_json
 
     async def call_watched(operations: TypedOperations) -> CallResult:
         def call() -> Awaitable[CallResult]:
@@ -170,24 +190,24 @@ def _call(
 
         return await with_progress(operations, session_id, call)
 
-    return as_json(service.run(call_watched))
+    return plain(service.complete(call_watched(service.operations)))
 
 
 @contextmanager
 def session_of(
-    service: ServiceConnection, session_id: str | None = None, *, is_temporary: bool = False
+    service: BlockingOperations, session_id: str | None = None, *, is_temporary: bool = False
 ) -> Generator[str]:
     """The session of the command. A new one is closed afterwards; it stays in the store, where a
     waiting call can be continued, unless it is temporary.
     """
     if session_id is not None:
-        service.ask("session.resume", {"session_id": session_id})
+        service.resume_session(session_id)
         yield session_id
         return
-    params = {"metadata": {"made_by": "toolcrib tools"}, "is_temporary": is_temporary}
-    created: str = service.ask("session.create", params)["session_id"]
+    metadata = {"made_by": "toolcrib tools"}
+    created = service.create_session(metadata=metadata, is_temporary=is_temporary).session_id
     try:
         yield created
     finally:
         with suppress(Refused):
-            service.ask("session.close", {"session_id": created})
+            service.close_session(created)

@@ -89,4 +89,6 @@ def _token(url: str, host: str, token_file: Path | str | None) -> str:
     # The token in the default file is only for servers on this machine.
     if is_loopback(host) and default_token_file().exists():
         return owner_token(default_token_file())
-    raise UsageError(f"no token for {url}; give a token or a token file, or set {TOKEN_VARIABLE}")
+    raise UsageError(
+        f"no token for {url}; give a token file (--token-file), or set {TOKEN_VARIABLE}"
+    )

@@ -147,6 +147,8 @@ def _result(route: OperationRoute, response: httpx2.Response) -> Any:
     try:
         return _adapter(route.operation.result).validate_json(response.content)
     except ValidationError as error:
+        if not response.content.lstrip().startswith(b"{"):
+            raise refusal_in(response.status_code, b"") from None
         fault = error.errors(include_url=False, include_input=False)[0]
         place = "/".join(map(str, fault["loc"]))
         raise Refused(
@@ -169,9 +171,7 @@ def refusal_in(status: int, body: bytes | str) -> Refused:
         answer = None
     error: Any = cast("dict[str, Any]", answer).get("error") if isinstance(answer, dict) else None
     if not isinstance(error, dict):
-        return Refused(
-            "internal", f"HTTP status {status}, not from a Toolcrib server; check the address"
-        )
+        return Refused("internal", f"HTTP status {status}, not from a Toolcrib server; check --url")
     return refusal_of(cast("dict[str, Any]", error))
 
 

@@ -95,7 +95,7 @@ async def call_over_transports(
         tokens = Tokens([Token(secret, caller)])
         async with HttpServer(runtime, port=0, tokens=tokens) as server:
             headers = {"Authorization": f"Bearer {secret}"}
-            session = await runtime.ask("session.create", {}, caller)
+            session = await runtime.as_principal(caller).create_session()
             over_http = await _over_http(server.url, headers, call, session.session_id)
             over_mcp = await _over_mcp(server.url, headers, call, session.session_id)
     return TransportValues(over_http, over_mcp)

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -26,6 +25,7 @@ from toolcrib.mcp_client.config import (
     StdioServerConfig,
     server_from,
 )
+from toolcrib.tools.decorator import FunctionTool
 from toolcrib.tools.json_schema import check_output_schema, check_schema
 from toolcrib.yaml_source import Located, NodePath, read_yaml
 
@@ -116,6 +116,8 @@ class HostToolsFile:
     file: str
     tools: tuple[FileTool, ...]
     mcp_servers: tuple[McpServerConfig, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What in a file of another program is not used."""
 
     @property
     def definitions(self) -> tuple[HostToolDefinition, ...]:
@@ -131,7 +133,8 @@ class HostToolsFile:
 
 
 def load_host_tools_file(path: str | PathLike[str]) -> HostToolsFile:
-    """Read a file and import its handlers.
+    """Read a file and import its handlers. A file named `*.json` has the MCP servers of another
+    client, as `mcpServers`.
 
     Raises one `InvalidTool` with every fault, also for a missing file.
     """
@@ -142,6 +145,11 @@ def load_host_tools_file(path: str | PathLike[str]) -> HostToolsFile:
         raise InvalidTool(f"{file}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InvalidTool(f"{file}: is not UTF-8 text; save it as UTF-8") from None
+    if Path(file).suffix == ".json":
+        from toolcrib.host_tools.mcp_json import parse_mcp_json
+
+        other = parse_mcp_json(text, file=file)
+        return HostToolsFile(file, (), other.servers, other.notes)
     return parse_host_tools(text, file=file)
 
 
@@ -151,13 +159,13 @@ def parse_host_tools(text: str, *, file: str = "host tools") -> HostToolsFile:
         document = read_yaml(text)
     except InvalidYaml as error:
         raise invalid_file(file, [FileFault(error.line or 1, "", str(error))]) from None
-    if faults := schema_faults(document):
-        raise invalid_file(file, faults)
     # All faults are collected before any is raised: fixing a file should take one round.
-    entries = [*_tools(document), *_servers(document)]
+    faults = schema_faults(document)
+    malformed = {fault.subject for fault in faults}
+    entries = [*_tools(document, malformed), *_servers(document, malformed)]
     tools = tuple(entry for entry in entries if isinstance(entry, FileTool))
-    faults = [entry for entry in entries if isinstance(entry, FileFault)]
-    faults += _duplicates(tools)
+    faults += [entry for entry in entries if isinstance(entry, FileFault)]
+    faults += _duplicates(document)
     if faults:
         raise invalid_file(file, faults)
     return HostToolsFile(
@@ -185,58 +193,118 @@ def _member(node: Located, key: str) -> Located | None:
     return node.value.get(key) if isinstance(node.value, Mapping) else None
 
 
-def _tools(document: Located) -> Iterator[FileTool | FileFault]:
-    entries = cast("list[dict[str, Any]]", document.plain().get("tools", []))
-    for index, entry in enumerate(entries):
-        path: list[str | int] = ["tools", index]
-        try:
-            definition = _definition(entry)
-        except _InvalidEntry as error:
-            line = document.line_at([*path, *error.path])
-            yield FileFault(line, subject_of(document, path), error.message)
-        else:
-            yield FileTool(definition, entry["module"], index, document.line_at(path))
+def _tool_entries(document: Located) -> Iterator[tuple[list[str | int], dict[str, Any]]]:
+    """The entries of `tools` that are mappings, each with its path."""
+    node = _member(document, "tools")
+    value: Any = None if node is None else node.plain()
+    for index, entry in enumerate(cast("list[Any]", value) if isinstance(value, list) else []):
+        if isinstance(entry, dict):
+            yield ["tools", index], cast("dict[str, Any]", entry)
 
 
-class _InvalidEntry(Exception):
-    """The fault of one tool, and the path to it within the tool."""
+def _server_entries(document: Located) -> dict[str, Any]:
+    """The entries of `mcp_servers`; none where it is no mapping."""
+    node = _member(document, "mcp_servers")
+    value: Any = None if node is None else node.plain()
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
-    def __init__(self, key: str, error: Exception, name: str) -> None:
-        self.path = [key, *getattr(error.__cause__, "instance_path", ())]
-        self.message = str(error).removeprefix(f"tool {name!r}: ")
+
+def _tools(document: Located, malformed: Collection[str]) -> Iterator[FileTool | FileFault]:
+    for path, entry in _tool_entries(document):
+        subject = subject_of(document, path)
+        faults = list(_entry_faults(entry))
+        for fault in faults:
+            yield FileFault(document.line_at([*path, *fault.path]), subject, fault.message)
+        if not faults and subject not in malformed:
+            try:
+                definition = _definition(entry)
+            except (ValueError, TypeError) as error:
+                fault = _EntryFault.of("function", error, entry["name"])
+                yield FileFault(document.line_at([*path, *fault.path]), subject, fault.message)
+            else:
+                index, line = cast("int", path[1]), document.line_at(path)
+                yield FileTool(definition, entry["module"], index, line)
+
+
+@dataclass(frozen=True, slots=True)
+class _EntryFault:
+    """A fault of one tool, and the path to it within the tool."""
+
+    path: Sequence[str | int]
+    message: str
+
+    @classmethod
+    def of(cls, key: str, error: Exception, name: object) -> _EntryFault:
+        path = [key, *getattr(error.__cause__, "instance_path", ())]
+        return cls(path, str(error).removeprefix(f"tool {name!r}: "))
+
+
+def _entry_faults(entry: dict[str, Any]) -> Iterator[_EntryFault]:
+    """What is wrong with an entry beyond its form. A key of a wrong form is left to the form."""
+    name = entry.get("name")
+    checks: dict[str, Callable[[], object]] = {"sandbox": lambda: _check_sandbox(entry)}
+    module, function = _dotted(entry, "module"), _dotted(entry, "function")
+    if module:
+        checks["module"] = lambda: import_named(module)
+    if isinstance(entry.get("parameters"), dict):
+        checks["parameters"] = lambda: check_schema(str(name), entry["parameters"])
+    if isinstance(entry.get("output_schema"), dict):
+        checks["output_schema"] = lambda: check_output_schema(str(name), entry["output_schema"])
+    faults = {key: fault for key, check in checks.items() if (fault := _fault(key, check, name))}
+    if module and function and "module" not in faults:
+        check = functools.partial(_check_function, entry, module, function)
+        if fault := _fault("function", check, name):
+            faults["function"] = fault
+    yield from faults.values()
+
+
+def _dotted(entry: dict[str, Any], key: str) -> str:
+    """The dotted Python name of a key; empty for anything else, which the form complains about."""
+    text = entry.get(key)
+    is_dotted = isinstance(text, str) and all(part.isidentifier() for part in text.split("."))
+    return cast("str", text) if is_dotted else ""
+
+
+def _fault(key: str, check: Callable[[], object], name: object) -> _EntryFault | None:
+    try:
+        check()
+    except (ValueError, TypeError) as error:
+        return _EntryFault.of(key, error, name)
+    return None
+
+
+_OWN = ("parameters", "output_schema", "scope", "sandbox")
+"""What an `@tool` function brings itself, or cannot have."""
+
+
+def _check_function(entry: dict[str, Any], module: str, name: str) -> None:
+    """Raise `InvalidTool` unless the entry and the function fit each other."""
+    function = find_callable(module, name)
+    if isinstance(function, FunctionTool):
+        if surplus := [key for key in _OWN if key in entry]:
+            raise InvalidTool(
+                f"{name!r} is an @tool function, which is called with typed arguments and has its "
+                f"own parameters; remove {', '.join(surplus)}, or name a function that takes "
+                "the arguments as one dict"
+            )
+        return
+    for key in ("description", "parameters"):
+        if key not in entry:
+            raise InvalidTool(f"{key!r} is missing; only an @tool function brings its own")
 
 
 def _definition(entry: dict[str, Any]) -> HostToolDefinition:
-    name = entry["name"]
-    with _about("sandbox", name):
-        _check_sandbox(entry.get("sandbox", False))
-    with _about("module", name):
-        import_named(entry["module"])
-    with _about("function", name):
-        function = find_callable(entry["module"], entry["function"])
-    with _about("parameters", name):
-        check_schema(name, entry["parameters"])
-    with _about("output_schema", name):
-        if "output_schema" in entry:
-            check_output_schema(name, entry["output_schema"])
-    with _about("function", name):
-        return _build_definition(entry, function)
-
-
-@contextmanager
-def _about(key: str, name: str) -> Generator[None]:
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        raise _InvalidEntry(key, error, name) from error
-
-
-def _build_definition(entry: dict[str, Any], function: Any) -> HostToolDefinition:
-    scope = ToolScope(entry.get("scope", ToolScope.GLOBAL))
-    maker = "factory" if scope is ToolScope.SESSION else "handler"
+    function = find_callable(entry["module"], entry["function"])
     options: dict[str, Any] = {option: entry[option] for option in _OPTIONS if option in entry}
     for option in _LISTS:
-        options[option] = tuple(entry.get(option, ()))
+        if option in entry:
+            options[option] = tuple(entry[option])
+    if isinstance(function, FunctionTool):
+        own = HostToolDefinition.of(cast("FunctionTool[..., Any]", function))
+        description = entry.get("description", own.description)
+        return replace(own, name=entry["name"], description=description, **options)
+    scope = ToolScope(entry.get("scope", ToolScope.GLOBAL))
+    maker = "factory" if scope is ToolScope.SESSION else "handler"
     return HostToolDefinition(
         name=entry["name"],
         description=entry["description"],
@@ -247,33 +315,38 @@ def _build_definition(entry: dict[str, Any], function: Any) -> HostToolDefinitio
     )
 
 
-def _check_sandbox(options: Any) -> None:
-    if options is False:
+def _check_sandbox(entry: dict[str, Any]) -> None:
+    options: Any = entry.get("sandbox", False)
+    if options is False or not isinstance(options, bool | dict):
         return
     from toolcrib.sandbox.command import SandboxOptions
 
-    for path in SandboxOptions.of(options).readable:
+    for path in SandboxOptions.of(cast("Any", options)).readable:
         if not path.exists():
             raise InvalidTool(f"the readable path {str(path)!r} does not exist")
 
 
-def _duplicates(tools: Iterable[FileTool]) -> Iterator[FileFault]:
-    first: dict[str, FileTool] = {}
-    for tool in tools:
-        name = tool.definition.name
-        earlier = first.setdefault(name, tool)
-        if earlier is not tool:
-            subject = f"tools[{tool.index}] {name!r}"
-            yield FileFault(
-                tool.line, subject, f"line {earlier.line} has a tool of that name already"
-            )
+def _duplicates(document: Located) -> Iterator[FileFault]:
+    first: dict[str, int] = {}
+    for path, entry in _tool_entries(document):
+        name = entry.get("name")
+        if not isinstance(name, str):
+            continue
+        line = document.line_at(path)
+        if (earlier := first.setdefault(name, line)) != line:
+            message = f"line {earlier} has a tool of that name already"
+            yield FileFault(line, subject_of(document, path), message)
 
 
-def _servers(document: Located) -> Iterator[McpServerConfig | FileFault]:
-    entries = cast("dict[str, dict[str, Any]]", document.plain().get("mcp_servers", {}))
-    for name, entry in entries.items():
+def _servers(
+    document: Located, malformed: Collection[str]
+) -> Iterator[McpServerConfig | FileFault]:
+    for name, entry in _server_entries(document).items():
         path = ["mcp_servers", name]
+        subject = subject_of(document, path)
+        if subject in malformed:
+            continue
         try:
             yield server_from(name, entry)
         except InvalidTool as error:
-            yield FileFault(document.line_at(path), subject_of(document, path), str(error))
+            yield FileFault(document.line_at(path), subject, str(error))

@@ -59,7 +59,10 @@ def find_callable(module: str, path: str) -> Callable[..., Any]:
         try:
             value = getattr(value, part)
         except AttributeError:
-            raise InvalidTool(f"{module!r} has no {path!r}") from None
+            from toolcrib.approval.tool_names import did_you_mean
+
+            hint = did_you_mean(part, [name for name in dir(value) if name[:1] != "_"])
+            raise InvalidTool(f"{module!r} has no {path!r}{hint}") from None
     if not callable(value):
         raise InvalidTool(f"{path!r} of {module!r} is not callable; it is {type(value).__name__}")
     return value

@@ -150,6 +150,15 @@ class AnchorsSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionSection:
+    """`retention`: how long the store keeps what is over."""
+
+    older_than: str | None = None
+    delete: Literal["payloads", "sessions"] | None = None
+    every: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogSection:
     """`log`: what the server writes about itself on stderr."""
 
@@ -205,7 +214,8 @@ class Project:
     telemetry: TelemetrySection = field(default_factory=TelemetrySection)
     log: LogSection = field(default_factory=LogSection)
     notifications: tuple[NotificationSource, ...] = ()
-    retention: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    retention: RetentionSection = field(default_factory=RetentionSection)
+    prices: Path | None = None
 
     @property
     def folder(self) -> Path:

@@ -160,7 +160,7 @@ def _file_faults(document: Located, folder: Path) -> Iterator[FileFault]:
 
 
 def _required_files(plain: Mapping[str, Any]) -> Iterator[tuple[NodePath, str]]:
-    for key in ("policy", "mcp_servers_file"):
+    for key in ("policy", "mcp_servers_file", "prices"):
         if key in plain:
             yield [key], plain[key]
     for index, name in enumerate(plain.get("tools", {}).get("files", [])):

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from toolcrib.runtime.quotas import PrincipalLimits
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.store.anchors import AnchorOptions, AnchorTarget
+    from toolcrib.store.prices import Prices
+    from toolcrib.store.retention import Retention
     from toolcrib.toolsets.toolset import Toolset
 
 Report = Callable[[str], None]
@@ -133,6 +135,9 @@ async def hosted_runtime(options: RuntimeOptions, report: Report) -> AsyncGenera
         make_importable(options.project.folder)
     with registry.borrowed():
         loaded = await load_tools(options, registry)
+        for file in loaded.files:
+            for note in file.notes:
+                report(note)
         for plugin in loaded.plugins:
             if plugin.fault is not None:
                 report(f"the plugin {plugin.name} was not loaded: {plugin.fault}")
@@ -228,10 +233,12 @@ def runtime_config(
         principal_limits=_principal_limits(options),
         anchors=_anchors(options),
         notifications=notifications_of(options),
+        retention=_retention(options),
         **_bounds(options),
     )
     # Last, so that no error before it leaves it open.
-    store = None if options.store is None else SqliteStore(options.store)
+    prices = prices_of(project)
+    store = None if options.store is None else SqliteStore(options.store, prices=prices)
     return replace(config, store=store)
 
 
@@ -307,9 +314,7 @@ def _hooks(places: Sequence[str]) -> Hooks | None:
     for place in places:
         hooks = import_object(place, "hooks")
         if not isinstance(hooks, Hooks):
-            raise UsageError(
-                f"hooks {place} is {type(hooks).__name__}; write one of toolcrib.Hooks"
-            )
+            raise UsageError(f"hooks {place} is {type(hooks).__name__}; name one of toolcrib.Hooks")
         listed.append(hooks)
     return Hooks.combined(listed) if listed else None
 
@@ -368,6 +373,24 @@ def notifications_of(options: RuntimeOptions) -> list[NotificationOptions]:
             "--notify-url; give that too"
         )
     return [source.read() for source in sources]
+
+
+def prices_of(project: Project | None) -> Prices | None:
+    """The prices of a project; None when it has none of its own. Raises `UsageError`."""
+    from toolcrib.store.prices import read_prices
+
+    return None if project is None or project.prices is None else read_prices(project.prices)
+
+
+def _retention(options: RuntimeOptions) -> Retention | None:
+    """The retention of a server; a command that only passes by deletes nothing."""
+    from toolcrib.store.retention import read_retention
+
+    if options.project is None or "anchor_file" not in options.taken:
+        return None
+    section = asdict(options.project.retention)
+    facts = {name: value for name, value in section.items() if value is not None}
+    return read_retention(facts) if facts else None
 
 
 def _anchors(options: RuntimeOptions) -> AnchorOptions | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toolcrib.notifications.options import NotificationOptions
     from toolcrib.session.session import Session
     from toolcrib.store.anchors import AnchorOptions
+    from toolcrib.store.retention import Retention
     from toolcrib.store.store import Store
     from toolcrib.tools.identity import BindTo
     from toolcrib.tools.tool import Tool
@@ -88,6 +89,8 @@ class RuntimeConfig:
     """How long closing waits for running operations."""
     anchors: AnchorOptions | None = None
     """Where the heads of all ledgers are sent, signed, while the runtime runs."""
+    retention: Retention | None = None
+    """How long the store keeps what is over; None keeps everything."""
     notifications: Sequence[NotificationOptions] = ()
     """Webhooks that hear of calls that wait, are about to expire, or have failed."""
     on_session: Callable[[Session], None] | None = None

@@ -85,6 +85,8 @@ class Runtime(ChatOperations):
         self._sweeping: asyncio.Future[None] | None = None
         self._anchoring: asyncio.Future[None] | None = None
         self._is_closed = asyncio.Event()
+        self._is_ending = asyncio.Event()
+        self._retaining: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         """The tasks of `ask`; the event loop keeps only weak references."""
         self._in_flight = 0
@@ -125,6 +127,12 @@ class Runtime(ChatOperations):
             every_seconds = self.config.anchors.every_seconds
             self._anchoring = asyncio.ensure_future(
                 send_anchors(all_anchors, every_seconds, self._is_closed)
+            )
+        if self.config.retention is not None:
+            from toolcrib.store.retention import keep_retention
+
+            self._retaining = asyncio.ensure_future(
+                keep_retention(self.store, self.config.retention, self._is_ending)
             )
 
     def reconfigure(self, config: RuntimeConfig) -> None:
@@ -167,6 +175,7 @@ class Runtime(ChatOperations):
         await asyncio.shield(self._closing)
 
     async def _close(self, sessions: LiveSessions) -> None:
+        self._is_ending.set()
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.wait([self._sweeping])
@@ -182,6 +191,8 @@ class Runtime(ChatOperations):
             # It sends what changed once more, now that every session is closed.
             self._is_closed.set()
             await self._anchoring
+        if self._retaining is not None:
+            await self._retaining
         if self._owns_store:
             self.store.close()
 
@@ -287,6 +298,7 @@ class PrincipalOperations(ChatOperations):
     """The operations of a runtime in this process, as one principal."""
 
     def __init__(self, runtime: Runtime, who: Principal) -> None:
+        self.store = runtime.store
         self._runtime = runtime
         self._who = who
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import socket
@@ -201,4 +202,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}") from None
+        is_taken = error.errno == errno.EADDRINUSE
+        text = "another program has it; choose another, or 0 for any free one"
+        reason = text if is_taken else error.strerror
+        raise UsageError(f"cannot listen on {host} port {port}: {reason}") from None

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from toolcrib.store.call_query import CallQuery, CallRow, UsageSum
     from toolcrib.store.memory import MemoryStore
     from toolcrib.store.prices import Prices, read_prices
+    from toolcrib.store.retention import Retention
     from toolcrib.store.sqlite import SqliteStore
     from toolcrib.store.store import (
         ApprovalFiled,
@@ -53,6 +54,7 @@ __all__ = [
     "OpenCall",
     "OpenCallState",
     "Prices",
+    "Retention",
     "SessionInfo",
     "SettingsKept",
     "SqliteStore",
@@ -69,6 +71,7 @@ if not TYPE_CHECKING:
             "toolcrib.store.call_query": ("CallQuery", "CallRow", "UsageSum"),
             "toolcrib.store.memory": ("MemoryStore",),
             "toolcrib.store.prices": ("Prices", "read_prices"),
+            "toolcrib.store.retention": ("Retention",),
             "toolcrib.store.sqlite": ("SqliteStore",),
             "toolcrib.store.verification": ("verify_session",),
             "toolcrib.store.store": (

@@ -39,6 +39,7 @@ from toolcrib.store.store import (
     SessionInfo,
     SettingsKept,
     StorePage,
+    check_end,
     check_follows,
     end_of,
 )
@@ -244,12 +245,13 @@ class MemoryStore(MemoryInbox):
             session.artifacts.clear()
             self._forget_used(lease.session_id)
 
-    def delete_session(self, session_id: str) -> None:
+    def delete_session(self, session_id: str, *, last_seq: int | None = None) -> None:
         """Forget a session that nobody writes."""
         with self._lock:
             session = self._known(session_id)
             if session.is_open:
                 raise LeaseHeld(f"session {session_id!r} is open; close it before deleting it")
+            check_end(session_id, end_of(session.records.head())[0], last_seq)
             self._fence_floor = max(self._fence_floor, session.fence)
             self._forget(session_id)
             self._sessions.remove(lambda other: other is session)

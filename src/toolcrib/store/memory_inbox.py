@@ -12,7 +12,7 @@ from toolcrib.approval.authority import completes
 from toolcrib.approval.decision import Actor, ApprovalRequest, Ballot, Decided, expired
 from toolcrib.errors import StoreError
 from toolcrib.store.codec import take_out_edit
-from toolcrib.store.store import PAGE_SIZE, ApprovalState, FiledApproval, KeyClaim, StorePage
+from toolcrib.store.store import PAGE_SIZE, ApprovalState, FiledApproval, KeyClaim, Lease, StorePage
 
 if TYPE_CHECKING:
     from toolcrib.approval.grant import Grant
@@ -182,6 +182,15 @@ class MemoryInbox(ABC):
         """Forget a claim."""
         with self._lock:
             self._keys.pop(_key_of(claim), None)
+
+    def forget_keys(self, lease: Lease) -> None:
+        """Forget every claim in a session."""
+        with self._lock:
+            self._keys = {
+                key: claim
+                for key, claim in self._keys.items()
+                if claim.session_id != lease.session_id
+            }
 
     def _check_new(self, requests: Sequence[ApprovalRequest]) -> None:
         for request in requests:

@@ -267,6 +267,10 @@ class SqliteStore:
         """Forget a claim."""
         self._write().run(lambda conn: sqlite_rows.release_key(conn, claim))
 
+    def forget_keys(self, lease: Lease) -> None:
+        """Forget every claim in a session."""
+        self._write().run(lambda conn: sqlite_rows.forget_keys(conn, lease))
+
     def artifact(self, session_id: str, artifact_id: str) -> str | None:
         """The text of an artifact."""
         rows = self._read().rows(
@@ -281,11 +285,11 @@ class SqliteStore:
         self._write().run(lambda conn: sqlite_rows.delete_payloads(conn, lease, up_to))
         self._writer.run(sqlite_rows.empty_log, is_transaction=False)
 
-    def delete_session(self, session_id: str) -> None:
+    def delete_session(self, session_id: str, *, last_seq: int | None = None) -> None:
         """Delete everything of a session that nobody writes."""
         now = self._clock()
         self._with_vault(
-            lambda conn, vault: sqlite_rows.delete_session(conn, session_id, now, vault)
+            lambda conn, vault: sqlite_rows.delete_session(conn, session_id, now, vault, last_seq)
         )
         self._writer.run(sqlite_rows.empty_log, is_transaction=False)
 

@@ -44,6 +44,7 @@ from toolcrib.store.store import (
     Lease,
     OpenCall,
     SettingsKept,
+    check_end,
     check_follows,
 )
 from toolcrib.store.vault import Vault, VaultChanges
@@ -258,16 +259,22 @@ def delete_payloads(connection: sqlite3.Connection, lease: Lease, up_to: int) ->
 
 
 def delete_session(
-    connection: sqlite3.Connection, session_id: str, now: float, vault: VaultChanges
+    connection: sqlite3.Connection,
+    session_id: str,
+    now: float,
+    vault: VaultChanges,
+    last_seq: int | None,
 ) -> None:
     """Delete every row of a session, its own grants too. Raises `LeaseHeld` while it is written."""
     row = connection.execute(
-        "SELECT fence, holder, expires_at FROM sessions WHERE session_id = ?", (session_id,)
+        "SELECT fence, holder, expires_at, head_seq FROM sessions WHERE session_id = ?",
+        (session_id,),
     ).fetchone()
     if row is None:
         raise SessionNotFound(f"there is no session {session_id!r}")
-    fence, holder, expires_at = row
+    fence, holder, expires_at, seq = row
     check_free(session_id, holder, expires_at, now)
+    check_end(session_id, seq, last_seq)
     vault.doom(_vault_names(connection, session_id))
     connection.execute(_DELETE_PAYLOADS, (session_id, None))
     forget_calls(connection, session_id, None)
@@ -425,6 +432,12 @@ def settle_key(connection: sqlite3.Connection, claim: KeyClaim) -> None:
 def release_key(connection: sqlite3.Connection, claim: KeyClaim) -> None:
     """Forget a claim."""
     connection.execute(f"DELETE FROM keys WHERE {_KEY}", _key_of(claim))
+
+
+def forget_keys(connection: sqlite3.Connection, lease: Lease) -> None:
+    """Forget every claim in a session."""
+    check_lease(connection, lease)
+    connection.execute("DELETE FROM keys WHERE session_id = ?", (lease.session_id,))
 
 
 def _key_of(claim: KeyClaim) -> tuple[str, str, str]:

@@ -317,6 +317,10 @@ def _schema_version(connection: sqlite3.Connection, path: Path) -> int:
             f"{path} has schema {version}, this version of Toolcrib knows {SCHEMA_VERSION}; "
             "upgrade Toolcrib to open it"
         )
+    if version < 0:
+        raise StoreError(
+            f"{path} is a backup; make a store of it: toolcrib store restore {path} --store FILE"
+        )
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if version == 0 and tables:
         raise StoreError(f"{path} is the database of another program; give another path")

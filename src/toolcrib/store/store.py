@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from toolcrib.approval.caller import NOBODY, Caller
 from toolcrib.approval.decision import Actor, ApprovalRequest, Ballot, Decided
-from toolcrib.errors import LedgerBroken
+from toolcrib.errors import LeaseHeld, LedgerBroken
 from toolcrib.ledger.record import GENESIS, Head, Record
 from toolcrib.tools.identity import ToolRef
 
@@ -301,8 +301,9 @@ class LedgerStore(Protocol):
         """
         ...
 
-    def delete_session(self, session_id: str) -> None:
-        """Delete everything of a session. Raises `LeaseHeld` while somebody writes it.
+    def delete_session(self, session_id: str, *, last_seq: int | None = None) -> None:
+        """Delete everything of a session. Raises `LeaseHeld` while somebody writes it, and when its
+        ledger does not end at `last_seq` any more.
 
         No lease of the deleted session is valid for a later one of the same id.
         """
@@ -427,6 +428,10 @@ class KeyStore(Protocol):
         """Forget a claim: nothing was done."""
         ...
 
+    def forget_keys(self, lease: Lease) -> None:
+        """Forget every claim in a session, with what came of it."""
+        ...
+
 
 class Store(LedgerStore, CallStore, ApprovalStore, GrantStore, KeyStore, Protocol):
     """Where sessions live. Every method may be called from any thread.
@@ -462,6 +467,12 @@ def check_follows(records: Sequence[Record], session_id: str, seq: int, previous
                 seq=record.seq,
             )
         seq, previous = record.seq, record.hash
+
+
+def check_end(session_id: str, seq: int, last_seq: int | None) -> None:
+    """Refuse to delete a session whose ledger went on after `last_seq`."""
+    if last_seq is not None and seq != last_seq:
+        raise LeaseHeld(f"session {session_id!r} has gone on since; it is not deleted")
 
 
 def end_of(head: Head | None) -> tuple[int, str]:

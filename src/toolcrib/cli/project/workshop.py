@@ -1,22 +1,21 @@
-"""The functions behind the tools of host-tools.yaml. Put your own in their place."""
+"""The tools of this project: typed functions. Put your own in their place."""
 
-from typing import Any
+from typing import Literal
 
-from toolcrib.host_tools import ToolContext
+from toolcrib import tool
 
-STOCK = {"bolts": 120, "nuts": 80, "saws": 2}
-
-
-def stock_level(arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-    """How many of a part are left."""
-    part = arguments["part"]
-    if part not in STOCK:
-        raise ValueError(f"there are no {part} here; known are {', '.join(STOCK)}")
-    return {"part": part, "left": STOCK[part]}
+Part = Literal["bolts", "nuts", "saws"]
+STOCK: dict[Part, int] = {"bolts": 120, "nuts": 80, "saws": 2}
 
 
-async def order_parts(arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-    """Order more of a part, and count it as there."""
-    part, count = arguments["part"], arguments["count"]
-    STOCK[part] = STOCK.get(part, 0) + count
-    return {"part": part, "left": STOCK[part]}
+@tool(is_read_only=True)
+def stock_level(part: Part) -> int:
+    """Say how many of a part are left."""
+    return STOCK[part]
+
+
+@tool
+def order_parts(part: Part, count: int) -> int:
+    """Order more of a part, and say how many there are then."""
+    STOCK[part] += count
+    return STOCK[part]

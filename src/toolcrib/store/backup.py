@@ -1,0 +1,244 @@
+"""Backups of an SQLite store: one file each, taken while servers write, checked before it counts.
+
+A backup holds the database as it was at one moment and the secrets of its open calls. It appears
+under its name only when it is whole; what a killed process left is erased by the next one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from toolcrib.clock import SYSTEM_CLOCK
+from toolcrib.errors import LedgerBroken, StoreError
+from toolcrib.ledger.record import ChainCheck, Head
+from toolcrib.store.sqlite_reader import Reader
+from toolcrib.store.sqlite_schema import SCHEMA_VERSION, SqliteFile, sync_folder
+from toolcrib.store.vault import Vault
+
+_BUSY_SECONDS: Final = 30.0
+_VAULT_NAME: Final = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class BackupFacts:
+    """What a backup holds."""
+
+    path: Path
+    schema: int
+    sessions: int
+    records: int
+    open_calls: int
+    size: int
+
+
+def back_up(source: Path, target: Path) -> BackupFacts:
+    """Write a backup of the store at `source`, which may be in use, to a new file.
+
+    Raises `StoreError` when there is a file already, or the copy is not whole.
+    """
+    _check_source(source)
+
+    def write(partial: Path) -> BackupFacts:
+        with closing(_connect(source)) as lock, closing(_connect(source)) as snapshot:
+            # While nobody commits, no file of the vault goes away that the snapshot names.
+            lock.execute("BEGIN IMMEDIATE")
+            snapshot.execute("BEGIN")
+            version = _version(snapshot)
+            in_vault = _vault_files(snapshot, _vault_of(source))
+            lock.execute("ROLLBACK")
+            with closing(_connect(partial)) as copy:
+                snapshot.backup(copy)
+                _finish_backup(copy, version, in_vault)
+        return _checked(partial, target)
+
+    return _written(target, write)
+
+
+def restore(backup: Path, target: Path) -> BackupFacts:
+    """Make a store of a backup, where there is none. Raises `StoreError`."""
+    _check_source(backup)
+    for beside in (target, Path(f"{target}-wal")):
+        if beside.exists():
+            raise StoreError(f"{beside} is there already; restore to another path, or move it away")
+
+    def write(partial: Path) -> BackupFacts:
+        shutil.copyfile(backup, partial)
+        facts = _checked(partial, target)
+        if facts.schema > SCHEMA_VERSION:
+            raise StoreError(
+                f"{backup} has schema {facts.schema}, this version of Toolcrib knows "
+                f"{SCHEMA_VERSION}; upgrade Toolcrib to restore it"
+            )
+        with closing(_connect(partial)) as copy:
+            files = copy.execute("SELECT name, data FROM vault_files").fetchall()
+            _put_back(_vault_of(target), files)
+            copy.execute("DROP TABLE vault_files")
+            copy.execute(f"PRAGMA user_version={facts.schema}")
+        return facts
+
+    return _written(target, write)
+
+
+def _check_source(path: Path) -> None:
+    # Opening a missing file would make one.
+    if not path.is_file():
+        raise StoreError(f"there is no file {path}")
+
+
+def _finish_backup(
+    copy: sqlite3.Connection, version: int, in_vault: list[tuple[str, bytes]]
+) -> None:
+    """Make the copy one file that is a backup and no store: nobody writes it, nobody holds it."""
+    copy.execute("PRAGMA journal_mode=DELETE")
+    copy.execute("BEGIN")
+    copy.execute("CREATE TABLE vault_files (name TEXT PRIMARY KEY, data BLOB NOT NULL)")
+    copy.executemany("INSERT INTO vault_files VALUES (?, ?)", in_vault)
+    copy.execute("UPDATE sessions SET holder = NULL, expires_at = 0")
+    copy.execute(f"PRAGMA user_version={-version}")
+    copy.execute("COMMIT")
+
+
+def _written(target: Path, write: Callable[[Path], BackupFacts]) -> BackupFacts:
+    """Let `write` fill a file beside the target, and give it the target's name once it is whole."""
+    if target.exists():
+        raise StoreError(f"{target} is there already; nothing is overwritten, give another path")
+    _erase_leftovers(target)
+    try:
+        with _partial_file(target) as partial:
+            facts = write(partial)
+            _sync(partial)
+            # Unlike a rename, a link never takes the place of a file that came meanwhile.
+            os.link(partial, target)
+    except FileExistsError:
+        raise StoreError(f"{target} is there already; nothing is overwritten") from None
+    except OSError as error:
+        raise StoreError(f"{target} cannot be written: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise StoreError(f"{target} was not written: {error}") from error
+    sync_folder(target.absolute().parent)
+    return facts
+
+
+@contextmanager
+def _partial_file(target: Path) -> Generator[Path]:
+    """A new owner-only file, erased in the end and locked for as long as this process lives."""
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    descriptor = os.open(partial, flags, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield partial
+    finally:
+        for leftover in (partial, Path(f"{partial}-journal"), Path(f"{partial}-wal")):
+            leftover.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _erase_leftovers(target: Path) -> None:
+    """Erase what killed processes left; what a living one writes is locked."""
+    for leftover in target.absolute().parent.glob(f".{_escaped(target.name)}.*.partial"):
+        with suppress(OSError):
+            descriptor = os.open(leftover, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                leftover.unlink()
+                Path(f"{leftover}-journal").unlink(missing_ok=True)
+            finally:
+                os.close(descriptor)
+
+
+def _escaped(name: str) -> str:
+    return re.sub(r"([*?\[])", r"[\1]", name)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return SqliteFile(path, "normal", _BUSY_SECONDS).connect()
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version < 1:
+        raise StoreError("this is no store of Toolcrib, or a backup of one; give another path")
+    return version
+
+
+def _vault_of(store: Path) -> Vault:
+    return Vault(Path(f"{store}-open"), fsync=True)
+
+
+def _vault_files(connection: sqlite3.Connection, vault: Vault) -> list[tuple[str, bytes]]:
+    rows = connection.execute(
+        "SELECT vault FROM open_calls WHERE vault IS NOT NULL"
+        " UNION SELECT vault FROM approvals WHERE vault IS NOT NULL"
+    ).fetchall()
+    try:
+        return [(name, vault.read(name)) for (name,) in rows]
+    except FileNotFoundError as error:
+        raise StoreError(
+            f"the arguments of an open call are not at {error.filename}; the folder belongs to the "
+            "store"
+        ) from None
+
+
+def _put_back(vault: Vault, files: list[tuple[str, bytes]]) -> None:
+    for name, data in files:
+        # A name of another form could be a path.
+        if not _VAULT_NAME.fullmatch(name):
+            raise StoreError(f"the backup was changed: {name[:40]!r} is no name in a vault")
+        vault.put_back(name, data)
+
+
+def _checked(partial: Path, target: Path) -> BackupFacts:
+    """Check a backup as it lies on the disk: every page, and the chain of every session."""
+    with closing(_connect(partial)) as connection:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version >= 0:
+            raise StoreError("this is no backup; `toolcrib store backup` makes one")
+        faults = connection.execute("PRAGMA integrity_check(1)").fetchall()
+        if faults != [("ok",)]:
+            raise StoreError(f"the copy is damaged: {faults[0][0]}")
+        heads = connection.execute("SELECT session_id, head_seq, head_hash FROM sessions")
+        sessions = [Head(*row) for row in heads.fetchall()]
+        (open_calls,) = connection.execute("SELECT count(*) FROM open_calls").fetchone()
+    records = _check_chains(partial, sessions)
+    size = partial.stat().st_size
+    return BackupFacts(target, -version, len(sessions), records, open_calls, size)
+
+
+def _check_chains(partial: Path, heads: list[Head]) -> int:
+    file = SqliteFile(partial, "normal", _BUSY_SECONDS)
+    reader = Reader(file, Vault(Path(f"{partial}-open"), fsync=False), SYSTEM_CLOCK)
+    count = 0
+    with closing(reader):
+        for head in heads:
+            chain = ChainCheck([head] if head.seq else [])
+            try:
+                for record in reader.records(head.session_id, 0):
+                    chain.take(record)
+                    count += 1
+                chain.end()
+            except LedgerBroken as error:
+                raise StoreError(
+                    f"session {head.session_id!r} does not verify: {error}; run `toolcrib audit "
+                    "verify` on the store"
+                ) from None
+    return count

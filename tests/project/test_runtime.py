@@ -1,0 +1,298 @@
+"""What a project describes can do all that a configuration in Python can."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolcrib.errors import InvalidProject, InvalidTool, UsageError
+from toolcrib.project import read_project
+from toolcrib.project.hosted_tools import hosted_kinds, hosted_tools_of
+from toolcrib.project.model import adapter_of
+from toolcrib.project.runtime import RuntimeOptions, hosted_runtime
+from toolcrib.project.settings import RUNTIME_SETTINGS
+
+CODE = '''
+from toolcrib import tool
+from toolcrib.calls.hooks import Hooks
+from toolcrib.context import AgentContext
+from toolcrib.toolsets import BaseTool, Toolset
+
+
+@tool
+def greet(name: str) -> str:
+    """Greet somebody.
+
+    Args:
+        name: Whom.
+    """
+    return f"hello {name}"
+
+
+@tool(requires_approval=True)
+def wipe() -> str:
+    """Wipe the board."""
+    return "wiped"
+
+
+async def upper(context, name, arguments):
+    return {key: value.upper() for key, value in arguments.items()}
+
+
+async def mark(context, name, value):
+    return f"<{value}>"
+
+
+async def exclaim(context, name, value):
+    return f"{value}!"
+
+
+shout = Hooks(global_pre=upper, global_post=mark)
+excite = Hooks(global_post=exclaim)
+
+
+class Always:
+    async def ask(self, request):
+        from toolcrib.approval.approvers import Reply
+        from toolcrib.approval.decision import Actor, Approve
+
+        return Reply(Approve(), Actor("person", "ann"))
+
+
+always = Always()
+
+
+class Ping(BaseTool):
+    """Ping."""
+
+    name = "ping"
+    description = "Ping."
+
+    async def call(self, ctx) -> str:
+        return "pong"
+
+
+def pings():
+    return Toolset(AgentContext(), [Ping])
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a module of tools, hooks and an approver."""
+    (tmp_path / "project_code.py").write_text(CODE, "utf-8")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield tmp_path
+    sys.modules.pop("project_code", None)
+
+
+def options(folder: Path, text: str) -> RuntimeOptions:
+    """What a command that serves the project has in force without flags."""
+    (folder / "toolcrib.yaml").write_text(text, "utf-8")
+    project = read_project(folder / "toolcrib.yaml")
+    values = {setting.name: setting.in_project(project) for setting in RUNTIME_SETTINGS}
+    set_values: dict[str, Any] = {name: each for name, each in values.items() if each is not None}
+    return RuntimeOptions(project=project, uses_model=True, **set_values)
+
+
+async def called(given: RuntimeOptions, tool: str, arguments: dict[str, Any]) -> Any:
+    """The result of a call in a new session of the project's runtime."""
+    async with hosted_runtime(given, print) as host, host.runtime as runtime:
+        session = await runtime.ask("session.create", {})
+        params = {"session_id": session.session_id, "name": tool, "arguments": arguments}
+        return await runtime.ask("tools.call", params)
+
+
+async def test_hooks_run_around_every_call_in_their_order(folder: Path) -> None:
+    """F10: an operator of the command line has hooks. The first is the outermost."""
+    given = options(
+        folder,
+        "tools: {modules: [project_code]}\nhooks: ['project_code:shout', 'project_code:excite']\n",
+    )
+    result = await called(given, "greet", {"name": "ann"})
+    assert result.text == "<hello ANN!>"
+
+
+async def test_an_approver_is_asked(folder: Path) -> None:
+    """F10: an operator of the command line has an approver."""
+    given = options(folder, "tools: {modules: [project_code]}\napprover: project_code:always\n")
+    result = await called(given, "wipe", {})
+    assert (result.status, result.text) == ("completed", "wiped")
+
+
+async def test_limits_of_calls_hold(folder: Path) -> None:
+    """F10: an operator of the command line has limits."""
+    given = options(
+        folder, "tools: {modules: [project_code]}\nlimits: {call: {max_arguments_bytes: 5}}\n"
+    )
+    result = await called(given, "greet", {"name": "a long name"})
+    assert result.status == "failed"
+
+
+async def test_a_toolset_is_served(folder: Path) -> None:
+    """F10: a toolset with its hooks can be given to a runtime by its name."""
+    given = options(folder, "toolsets: ['project_code:pings']\n")
+    assert (await called(given, "ping", {})).text == "pong"
+
+
+async def test_sessions_start_in_the_folder_of_the_project(folder: Path) -> None:
+    """Wherever the command was typed."""
+    async with hosted_runtime(options(folder, ""), print) as host:
+        assert host.runtime.config.cwd == str(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("hooks: ['project_code:greet']", "name one of toolcrib.Hooks"),
+        ("hooks: ['project_code:gone']", "'project_code' has no 'gone'"),
+        ("toolsets: ['project_code:always']", "name a Toolset"),
+        ("approver: project_code:Always", "is no approver"),
+        ("model: {adapter: 'project_code:greet'}", "is no adapter"),
+    ],
+)
+async def test_an_object_of_the_wrong_kind_is_refused(folder: Path, text: str, fault: str) -> None:
+    """Nothing starts without what the file names."""
+    with pytest.raises(UsageError, match=fault):
+        async with hosted_runtime(options(folder, text), print):
+            pass
+
+
+class TestHostedTools:
+    """Tools of the provider are offered to every session."""
+
+    async def test_each_kind_has_its_options(self, folder: Path) -> None:
+        """F10: what is served can do what a prompt in Python can."""
+        given = options(
+            folder,
+            """
+hosted_tools:
+  web_search: {domain_filter: {allowed: [example.org]}}
+  code_interpreter: {container: {memory_limit: 4g}}
+  file_search: {vector_store_ids: [vs_1]}
+  image_generation: true
+  web_fetch: false
+  mcp:
+    - {server_label: docs, server_url: "https://docs.example/mcp"}
+""",
+        )
+        async with hosted_runtime(given, print) as host:
+            tools = {tool.name: tool for tool in host.runtime.config.hosted_tools}
+        names = {"web_search", "code_interpreter", "file_search", "image_generation", "docs"}
+        assert set(tools) == names
+        search: Any = tools["web_search"]
+        assert search.config.domain_filter.allowed == ("example.org",)
+        code: Any = tools["code_interpreter"]
+        assert code.config.container.memory_limit == "4g"
+
+    @pytest.mark.parametrize(
+        ("text", "fault"),
+        [
+            (
+                "  web_search:\n    domain_filter: {allow: [a.example]}\n",
+                r"toolcrib.yaml:2: hosted_tools.web_search.domain_filter: unknown key 'allow'",
+            ),
+            (
+                "  code_interpreter: {container: {memory_limit: 3g}}\n",
+                r"toolcrib.yaml:2: hosted_tools.code_interpreter.container",
+            ),
+        ],
+    )
+    def test_a_fault_names_its_line(self, folder: Path, text: str, fault: str) -> None:
+        """A key that would be dropped is refused."""
+        (folder / "toolcrib.yaml").write_text(f"hosted_tools:\n{text}", "utf-8")
+        with pytest.raises(InvalidProject, match=fault):
+            hosted_tools_of(read_project(folder / "toolcrib.yaml"))
+
+    def test_a_secret_comes_from_the_environment(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The file can be shared."""
+        (folder / "toolcrib.yaml").write_text(
+            "hosted_tools:\n  mcp:\n    - {server_label: docs, server_url: 'https://a.example',"
+            " authorization: '${DOCS_TOKEN}'}\n",
+            "utf-8",
+        )
+        monkeypatch.setenv("DOCS_TOKEN", "s3cret")
+        [tool] = hosted_tools_of(read_project(folder / "toolcrib.yaml"))
+        assert tool.config.authorization == "s3cret"
+        monkeypatch.delenv("DOCS_TOKEN")
+        with pytest.raises((InvalidProject, InvalidTool), match="DOCS_TOKEN"):
+            hosted_tools_of(read_project(folder / "toolcrib.yaml"))
+
+    def test_the_schema_knows_the_options_of_every_kind(self) -> None:
+        """An option of a kind can be written into the file, and no other."""
+        import dataclasses
+
+        from toolcrib.project import project_schema
+
+        listed = project_schema()["properties"]["hosted_tools"]["properties"]
+        for kind, form in hosted_kinds().items():
+            schema = listed[kind]["items"] if kind == "mcp" else listed[kind]
+            names = {each.name for each in dataclasses.fields(form.config)}
+            assert set(schema["properties"]) == names, kind
+        assert set(listed) == set(hosted_kinds())
+
+
+class TestModel:
+    """The short forms of a model."""
+
+    def model(self, folder: Path, text: str) -> Any:
+        (folder / "toolcrib.yaml").write_text(f"model: {text}\n", "utf-8")
+        return adapter_of(read_project(folder / "toolcrib.yaml").model)
+
+    def test_openai(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """By the name of the model."""
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        assert self.model(folder, "{openai: gpt-5.1}").model == "gpt-5.1"
+
+    def test_pydantic_ai(self, folder: Path) -> None:
+        """By the name that pydantic-ai knows."""
+        assert self.model(folder, "{pydantic_ai: 'test'}").name == "pydantic-ai"
+
+    def test_a_chat_endpoint(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With its key in the environment; a key that is not set is a fault."""
+        text = "{chat: {url: 'http://127.0.0.1:1/v1', model: qwen3, api_key_env: CHAT_KEY}}"
+        monkeypatch.delenv("CHAT_KEY", raising=False)
+        with pytest.raises(UsageError, match="CHAT_KEY"):
+            self.model(folder, text)
+        monkeypatch.setenv("CHAT_KEY", "s3cret")
+        assert self.model(folder, text).model == "qwen3"
+
+    def test_the_embedded_provider(self, folder: Path) -> None:
+        """One of its backends proposes."""
+        text = "{embedded: {chat: {url: 'http://127.0.0.1:1/v1', model: qwen3}}}"
+        assert self.model(folder, text).model == "qwen3"
+        with pytest.raises(InvalidProject, match="one of scenario, llama and chat"):
+            self.model(folder, "{embedded: {data: here}}")
+
+    def test_none(self, folder: Path) -> None:
+        """A project without a model has no adapter."""
+        (folder / "toolcrib.yaml").write_text("", "utf-8")
+        assert adapter_of(read_project(folder / "toolcrib.yaml").model) is None
+
+
+async def test_mcp_servers_are_mounted_from_the_file(folder: Path) -> None:
+    """As in a file of host tools, with the folder of the project as theirs."""
+    given = options(folder, "mcp_servers:\n  shop: {command: ./shop, args: [--stdio]}\n")
+    async with hosted_runtime(given, print) as host:
+        [server] = host.servers
+    assert (server.name, getattr(server, "cwd", None)) == ("shop", str(folder))
+
+
+async def test_one_server_name_is_used_once(folder: Path) -> None:
+    """Two servers of one name would have the same tools."""
+    (folder / ".mcp.json").write_text(
+        json.dumps({"mcpServers": {"shop": {"command": "other"}}}), "utf-8"
+    )
+    given = options(
+        folder, "mcp_servers:\n  shop: {command: ./shop}\nmcp_servers_file: .mcp.json\n"
+    )
+    with pytest.raises(InvalidTool, match="has a server of that name already"):
+        async with hosted_runtime(given, print):
+            pass
