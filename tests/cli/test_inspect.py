@@ -118,7 +118,7 @@ async def test_a_form_has_a_field_for_each_argument(folder: Path) -> None:
         "to: JSON object with street, zip or null",
         "urgent: true or false, else false",
         "How many.",
-        "toolcrib tools call send --arguments",
+        """toolcrib tools call send text=hi copies=3 colour=blue 'to={"street": "a", "zip": 5}'""",
         "hi/3/blue/5/False",
     ):
         assert text in seen, seen
@@ -147,7 +147,7 @@ async def test_a_tool_is_chosen_by_number_or_name(folder: Path) -> None:
     """A name that is misspelt is answered with the one that was meant; `t` goes back."""
     with at_terminal("inspect", *MODULE, cwd=folder) as started:
         seen = await type_each(started, "od")
-        assert "2  odd  Take odd numbers." in seen
+        assert "2  odd: Take odd numbers." in seen
         await started.see("did you mean 'odd'?")
         await type_each(started, "2", "seven", "7")
         assert "7 is odd" in await started.see("Enter: again")
@@ -245,3 +245,4 @@ def test_a_schema_without_properties_takes_one_object() -> None:
     form = ArgumentForm({"type": "object"}, {"": '{"a": 1}'})
 
     assert form.arguments() == {"a": 1}
+    assert form.words() == ["--arguments", '{"a": 1}']
