@@ -38,7 +38,10 @@ STRUCTURED = {
     "mcp_servers",
     "mcp_servers_file",
     "notifications",
-    "retention",
+    "prices",
+    "retention.delete",
+    "retention.every",
+    "retention.older_than",
     "telemetry",
 }
 """Keys that have no flag of their own; `--set KEY=VALUE` sets each of them."""
