@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from tests.cli.command import MAIN, at_terminal, invoke
+from tests.cli.command import MAIN, at_terminal, environment, invoke
 from tests.helpers.child_process import child_process
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.ledger.record import events
@@ -178,6 +178,36 @@ class TestCalling:
         done = call("shout", "text=hi", *store, *again)
 
         assert (done.exit_code, done.stdout) == (0, "HI\n")
+
+    @pytest.mark.wire
+    def test_a_call_goes_on_after_the_decision(self, folder: Path) -> None:
+        """F17: with --wait nobody repeats the command after the yes."""
+        store = ("--store", "crib.sqlite3")
+        words = ("tools", "call", "shout", "text=hi", *MODULE, *store, "--wait")
+        with child_process([*MAIN, *words], cwd=folder, env=environment()) as started:
+            approval = started.stderr.next_line("toolcrib approvals approve").split()[3]
+            assert invoke("approvals", "approve", approval, *store).exit_code == 0
+            assert started.wait() == 0
+        assert started.stdout.text == "HI\n"
+
+    @pytest.mark.wire
+    def test_ctrl_c_leaves_the_call_waiting(self, folder: Path) -> None:
+        """Whoever stops waiting loses nothing: status 4, and the call can be taken up."""
+        store = ("--store", "crib.sqlite3")
+        words = ("tools", "call", "shout", "text=hi", *MODULE, *store, "--wait")
+        with child_process([*MAIN, *words], cwd=folder, env=environment()) as started:
+            started.stderr.next_line("Ctrl-C leaves the call waiting")
+            started.send_signal(signal.SIGINT)
+            assert started.wait() == 4
+        assert "--call-id" in started.stderr.text
+        assert len(json.loads(invoke("approvals", "list", *store, "--json").stdout)) == 1
+
+    def test_waiting_needs_a_place_to_decide_at(self) -> None:
+        """What waits in memory could be decided by nobody else."""
+        done = call("shout", "text=hi", "--wait")
+
+        assert done.exit_code == 2
+        assert "--store FILE or --url URL" in done.stderr
 
     def test_without_a_store_nobody_else_could_approve(self) -> None:
         """What waits in memory is lost, and it says so."""

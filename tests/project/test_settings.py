@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from scripts.project_keys import MARK, PAGE, updated
 from tests.cli.test_help import LEAVES
 from tests.project.test_project_file import schema_keys
 from toolcrib.cli.http_options import ServerOptions
@@ -129,3 +131,13 @@ def more(setting: Setting) -> list[str]:
     if setting.key.startswith("serve.tls."):
         return [f"serve.tls.{'key' if setting.key.endswith('cert') else 'cert'}=f"]
     return []
+
+
+def test_the_page_has_every_key_with_its_flag() -> None:
+    """A reader finds each key, what it means, and the flag that is the same. To mend it, run:
+    python scripts/project_keys.py
+    """
+    page = PAGE.read_text("utf-8")
+
+    assert page == updated(page)
+    assert set(re.findall(r"^\| `([a-z_.]+)` \|", page.split(MARK)[1], re.M)) == KEYS

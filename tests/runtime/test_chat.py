@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.runtime.host_runtime import (
     host_tool,
     model,
     refusal,
+    scripted,
     serving,
 )
 from toolcrib import (
@@ -33,8 +35,9 @@ from toolcrib.embedded.backends import ScriptedBackend, read_scenario
 from toolcrib.errors import Refused, UsageError
 from toolcrib.host_tools import HostToolRegistry
 from toolcrib.ledger.prompt_events import PromptAnswered
-from toolcrib.runtime import ChatEvent, ChatTurn
-from toolcrib.testing import calls, says
+from toolcrib.runtime import OWNER, ChatEvent, ChatTurn, Principal
+from toolcrib.runtime.runtime import PrincipalOperations, Runtime
+from toolcrib.testing import ScriptedOpenAI, calls, says
 
 ADD = {"a": 1, "b": 2}
 SCENARIO = """
@@ -275,3 +278,42 @@ async def test_tools_are_listed() -> None:
         tools = await (await runtime.chat()).tools()
 
     assert [tool.name for tool in tools.tools] == ["add"]
+
+
+class Lossy(PrincipalOperations):
+    """Loses the first answer to a prompt, as a connection does that is idle for too long."""
+
+    def __init__(self, runtime: Runtime, who: Principal, gate: Gate) -> None:
+        super().__init__(runtime, who)
+        self._gate = gate
+        self.keys: list[str] = []
+
+    async def run_operation(self, name: str, params: Mapping[str, Any]) -> Any:
+        if name != "prompt.send":
+            return await super().run_operation(name, params)
+        self.keys.append(params["idempotency_key"])
+        if len(self.keys) > 1:
+            self._gate.is_open.set()
+            return await super().run_operation(name, params)
+        lost = asyncio.ensure_future(super().run_operation(name, params))
+        await self._gate.is_entered.wait()
+        lost.cancel()
+        raise Refused("unavailable", "no answer")
+
+
+async def test_a_prompt_may_last_longer_than_its_connection() -> None:
+    """The same request is made again under the same key while the session is at it: nothing is
+    sent twice.
+    """
+    gate = Gate()
+    script = ScriptedOpenAI([calls("gate")], [says("done")])
+    async with serving(host_tool("gate", gate), adapter=scripted(script)) as runtime:
+        operations = Lossy(runtime, OWNER, gate)
+        chat = await operations.chat("desk")
+        result = await chat.send("go")
+        history = await chat.history()
+
+    assert result.text == "done"
+    assert len(set(operations.keys)) == 1
+    assert (len(operations.keys), len(script.requests), len(history)) == (2, 2, 1)
+    assert gate.entered == 1

@@ -152,15 +152,8 @@ def explain(
     from toolcrib.approval.rule import Subject
 
     facts = _facts_of(tool, options)
-    ref = ToolRef(
-        tool,
-        source or facts.get("source", "python"),
-        version="",
-        digest="",
-        place=place or facts.get("place", "local"),
-    )
     subject = Subject(
-        tool=ref,
+        tool=_ref(tool, source, place, facts),
         arguments=read_arguments(arguments),
         is_read_only=read_only or facts.get("is_read_only", False),
         requires_approval=requires_approval or facts.get("requires_approval", False),
@@ -169,9 +162,14 @@ def explain(
         caller=Caller(principal, groups=frozenset(group or ())),
     )
     policy = _load(_file(file))
-    if hint := _misspelt(tool, policy):
-        show_note(f"no rule names {tool!r}{hint}", "yellow")
     _show_explanation(policy.explain(subject), json=json)
+    if not facts:
+        _warn_if_misspelt(tool, policy)
+
+
+def _ref(tool: str, source: str | None, place: Place | None, facts: dict[str, Any]) -> ToolRef:
+    source = source or facts.get("source", "python")
+    return ToolRef(tool, str(source), "", "", place or facts.get("place", "local"))
 
 
 def _show_explanation(explanation: Explanation, *, json: bool) -> None:
@@ -184,11 +182,12 @@ def _show_explanation(explanation: Explanation, *, json: bool) -> None:
         show(line)
 
 
-def _misspelt(tool: str, policy: Policy) -> str:
+def _warn_if_misspelt(tool: str, policy: Policy) -> None:
     from toolcrib.approval.tool_names import did_you_mean
 
     names = {rule.tool for rule in policy.rules if rule.names_one_tool}
-    return "" if tool in names else did_you_mean(tool, names)
+    if tool not in names and (hint := did_you_mean(tool, names)):
+        show_note(f"no rule names {tool!r}{hint}", "yellow")
 
 
 def _facts_of(name: str, options: RuntimeOptions) -> dict[str, Any]:

@@ -90,14 +90,29 @@ def _kind(result: Mapping[str, Any]) -> str | None:
     return None if failure is None else failure["kind"]
 
 
+def show_wait(result: Mapping[str, Any], place: RequestPlace) -> None:
+    """Say what a command waits for, and how it is decided."""
+    ending = "The command goes on then; Ctrl-C leaves the call waiting."
+    show_note(f"{_waiting_text(result, place)}\n{ending}", "yellow")
+
+
+def _waiting_text(result: Mapping[str, Any], place: RequestPlace) -> str:
+    approval, tool = result["approval_id"], result["tool"]
+    return (
+        f"{tool} waits for approval {approval}. {place.who} with:\n"
+        f"  toolcrib approvals approve {approval}{place.options}"
+    )
+
+
 def _how_to_continue(result: Mapping[str, Any], session_id: str, place: RequestPlace | None) -> str:
     approval, tool = result["approval_id"], result["tool"]
     waiting = f"{tool} waits for approval {approval}."
     if place is None:
         return f"{waiting} Nobody can decide it: call again with --store FILE, or at a terminal."
     return (
-        f"{waiting} {place.who} with:\n  toolcrib approvals approve {approval}{place.options}\n"
-        f"then repeat this command with: --session {session_id} --call-id {result['call_id']}"
+        f"{_waiting_text(result, place)}\n"
+        f"then repeat this command with: --session {session_id} --call-id {result['call_id']}\n"
+        "With --wait, the command waits for the decision and goes on by itself."
     )
 
 

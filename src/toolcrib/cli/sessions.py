@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for
-from toolcrib.cli.output import show, show_json, show_json_line
+from toolcrib.cli.output import show_json, show_json_line
 from toolcrib.cli.results import finish_prompt, place_of
 from toolcrib.cli.runtime_options import HOST_OPTIONS, RuntimeOptions, takes_runtime_options
 from toolcrib.cli.service import (
@@ -24,6 +24,8 @@ from toolcrib.cli.service import (
     plain,
 )
 from toolcrib.cli.store_options import Json, time_text
+from toolcrib.cli.table import Row, moment_text, show_facts, show_table
+from toolcrib.terminal_text import STATUS_STYLES
 
 if TYPE_CHECKING:
     from toolcrib.runtime.blocking_operations import BlockingOperations
@@ -33,6 +35,8 @@ app = typer.Typer(help="List sessions, and resume them.", no_args_is_help=True)
 
 SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session, as listed.")]
 
+_HEADER: Final = ("session", "state", "owner", "created", "records", "waits")
+_WIDEST: Final = (0, 0, 16, 0, 0, 0)
 PAGE = 1_000
 """The number of events per request."""
 
@@ -77,11 +81,20 @@ def list_command(
     if json:
         show_json(plain(sessions))
         return
-    for facts in sessions:
-        created = "-" if facts.created_at is None else time_text(facts.created_at)
-        counts = [f"records={facts.last_seq}", f"pending={facts.pending_approvals}"]
-        owner = f"owner={facts.owner or '-'}"
-        show(" ".join([facts.session_id, facts.state, created, owner, *counts]))
+    show_table(_HEADER, [_row(facts) for facts in sessions], widest=_WIDEST)
+
+
+def _row(facts: SessionFacts) -> Row:
+    waits = facts.pending_approvals
+    cells = (
+        facts.session_id,
+        facts.state,
+        facts.owner or "-",
+        "-" if facts.created_at is None else moment_text(facts.created_at),
+        str(facts.last_seq),
+        str(waits) if waits else "-",
+    )
+    return Row(cells, STATUS_STYLES["pending"] if waits else None)
 
 
 def _every_session(
@@ -114,18 +127,24 @@ def show_command(
     if json:
         show_json({"session": plain(facts), "open_calls": calls, "pending": pending})
         return
-    show(f"session:  {facts.session_id} ({facts.state})")
-    show(f"owner:    {facts.owner or '-'}")
+    show_facts(
+        [
+            ("session", f"{facts.session_id} ({facts.state})"),
+            ("owner", facts.owner or "-"),
+            *_times(facts),
+            ("records", str(facts.last_seq)),
+            ("turn", str(facts.turn)),
+            *(("call", f"{call['call_id']} {call['tool']} {call['state']}") for call in calls),
+            *(("pending", f"{each.approval_id} {each.tool}") for each in waiting),
+        ]
+    )
+
+
+def _times(facts: SessionFacts) -> Iterator[tuple[str, str]]:
     if facts.created_at is not None:
-        show(f"created:  {time_text(facts.created_at)}")
+        yield "created", time_text(facts.created_at)
     if facts.last_event_at is not None:
-        show(f"newest:   {time_text(facts.last_event_at)}")
-    show(f"records:  {facts.last_seq}")
-    show(f"turn:     {facts.turn}")
-    for call in calls:
-        show(f"call:     {call['call_id']} {call['tool']} {call['state']}")
-    for approval_id in pending:
-        show(f"pending:  {approval_id}")
+        yield "newest", time_text(facts.last_event_at)
 
 
 @app.command()

@@ -135,6 +135,9 @@ def call(
         str | None,
         typer.Option("--call-id", metavar="ID", help="Continue a call that waited."),
     ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for the approval that it needs, then go on.")
+    ] = False,
     mcp: Mcp = None,
     mcp_url: McpUrl = None,
     url: Url = None,
@@ -152,6 +155,9 @@ def call(
     """
     options = with_server(options, mcp, mcp_url)
     options = replace(options, approver=approver_for(approve, has_store=options.store is not None))
+    place = place_of(options.store, chosen_url(url), token_file)
+    if wait and place is None:
+        raise typer.BadParameter("--wait needs a place to decide at: --store FILE or --url URL")
     with (
         open_hosted_service(options, url, token_file) as service,
         session_of(service, session) as session_id,
@@ -159,7 +165,10 @@ def call(
         facts = plain(service.get_tool(session_id, tool))
         call_arguments = parse_arguments(words or [], arguments, facts["parameters"])
         result = make_call(service, session_id, tool, call_arguments, call_id)
-    place = place_of(options.store, chosen_url(url), token_file)
+        if wait and place is not None and result["status"] == "waiting":
+            from toolcrib.cli.decision_wait import result_after_decision
+
+            result = result_after_decision(service, session_id, result, place)
     finish_call(result, session_id, place, json=json)
 
 

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import uuid4
 
-from toolcrib.errors import UsageError
+from toolcrib.errors import Refused, UsageError
 from toolcrib.ledger.events import ApprovalRequested, Event, ToolInvoked
 from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted
 from toolcrib.runtime.approval_messages import ApprovalFacts
@@ -98,21 +100,27 @@ class Chat:
         turn continues when somebody decides, here (`approve`, `deny`, `answer`) or elsewhere;
         without `waits` it ends as `waiting`. A prompt that was not finished is abandoned.
         """
-        operations, session_id = self._operations, self.session_id
-        return ChatTurn(
-            self._steps(
-                lambda: operations.send_prompt(session_id, text, waits=waits, when_busy=when_busy)
-            )
+        send = partial(
+            self._operations.send_prompt,
+            self.session_id,
+            text,
+            waits=waits,
+            when_busy=when_busy,
+            idempotency_key=_new_key(),
         )
+        return ChatTurn(self._steps(send))
 
     def resume(self, *, waits: bool = True) -> ChatTurn:
         """Continue the prompt that waits or was interrupted, also by a crash. It yields the
         requests that still wait first. No answered request and no finished call is repeated.
         """
-        operations, session_id = self._operations, self.session_id
-        return ChatTurn(
-            self._steps(lambda: operations.resume_prompt(session_id, waits=waits), is_resumed=True)
+        resume = partial(
+            self._operations.resume_prompt,
+            self.session_id,
+            waits=waits,
+            idempotency_key=_new_key(),
         )
+        return ChatTurn(self._steps(resume, is_resumed=True))
 
     async def is_unfinished(self) -> bool:
         """Whether there is a prompt to resume."""
@@ -202,7 +210,7 @@ class Chat:
         waiting = await self._waiting() if is_resumed else []
         async with operations.events(session_id, last_seq) as events:
             # Cancelling this task ends the wait only, not the prompt.
-            prompt = asyncio.ensure_future(ask())
+            prompt = asyncio.ensure_future(self._answered(ask))
             try:
                 for request in waiting:
                     yield request
@@ -211,6 +219,20 @@ class Chat:
                 yield await prompt
             finally:
                 await _end(prompt)
+
+    async def _answered(self, ask: Callable[[], Coroutine[Any, Any, PromptResult]]) -> PromptResult:
+        """The result of a prompt. It may wait for a person longer than a connection lasts: while
+        the session is at it, the same request is made again, under the same idempotency key.
+        """
+        while True:
+            try:
+                return await ask()
+            except Refused as refused:
+                if refused.kind != "unavailable" or not await self._is_busy():
+                    raise
+
+    async def _is_busy(self) -> bool:
+        return (await self._operations.get_session(self.session_id)).is_busy
 
     async def _until_done(
         self, events: SessionEvents, prompt: asyncio.Future[PromptResult]
@@ -264,6 +286,10 @@ async def _end(task: asyncio.Future[Any]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError, Exception):
         await task
+
+
+def _new_key() -> str:
+    return f"chat-{uuid4().hex}"
 
 
 def _approval_id(request: Waiting) -> str:
