@@ -13,7 +13,7 @@ def stock(item: str) -> int:
 @tool(requires_approval=True)
 def order(item: str, count: int) -> str:
     """Order some of an item."""
-    return f"{count} more of {item} are ordered"
+    return f"{count} more of {item} are ordered."
 
 
 async def show(chat, turn):

@@ -17,7 +17,7 @@ def stock(item: str) -> int:
 @agent.tool_plain(requires_approval=True)
 def order(item: str, count: int) -> str:
     """Order some of an item."""
-    return f"{count} more of {item} are ordered"
+    return f"{count} more of {item} are ordered."
 
 
 history = ModelMessagesTypeAdapter.validate_json(past.read_bytes()) if past.exists() else []

@@ -15,9 +15,9 @@ from toolcrib.approval.decision import (
     Decided,
     Decision,
     Deny,
-    Quorum,
     Vote,
 )
+from toolcrib.approval.quorum import Quorum
 from toolcrib.errors import DecisionForbidden, InvalidDecision, InvalidPolicy
 
 ANN, BOB, EVE = (Actor("person", name) for name in ("ann", "bob", "eve"))

@@ -8,9 +8,10 @@ from pydantic import TypeAdapter
 
 from tests.approval.samples import request, subject, tool_ref
 from toolcrib.approval.caller import Caller
-from toolcrib.approval.decision import Actor, Authority, Quorum
+from toolcrib.approval.decision import Actor, Authority
 from toolcrib.approval.grant import Grant, NewGrant
 from toolcrib.approval.pattern import Equals, Glob, Not, OneOf
+from toolcrib.approval.quorum import Quorum
 from toolcrib.approval.rule import Subject
 from toolcrib.errors import DecisionForbidden, InvalidDecision, InvalidPolicy
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.approval.samples import request, tool_ref
 from toolcrib.approval.caller import Caller
-from toolcrib.approval.decision import Quorum
 from toolcrib.approval.panel import draw_panel, shown_json
+from toolcrib.approval.quorum import Quorum
 from toolcrib.terminal_text import showable
 from toolcrib.tools.identity import Place
 

@@ -7,10 +7,10 @@ import pytest
 
 from tests.approval.samples import subject
 from toolcrib.approval.caller import Caller
-from toolcrib.approval.decision import Quorum
 from toolcrib.approval.policy import Policy
 from toolcrib.approval.policy_file import parse_policy
 from toolcrib.approval.policy_lint import cautions
+from toolcrib.approval.quorum import Quorum
 from toolcrib.approval.rule import Effect, Rule, Subject
 from toolcrib.errors import InvalidPolicy
 

@@ -6,20 +6,11 @@ import pytest
 
 from tests.calls.payments import Desk, Says, kind_of
 from toolcrib.approval.caller import Caller
-from toolcrib.approval.decision import (
-    HOST,
-    Actor,
-    Answer,
-    Approve,
-    Authority,
-    Decided,
-    Deny,
-    Quorum,
-    Vote,
-)
+from toolcrib.approval.decision import HOST, Actor, Answer, Approve, Authority, Decided, Deny, Vote
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.pattern import Between
 from toolcrib.approval.policy import Policy
+from toolcrib.approval.quorum import Quorum
 from toolcrib.approval.rule import Rule
 from toolcrib.errors import DecisionForbidden, InvalidDecision
 from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested, ApprovalVoted

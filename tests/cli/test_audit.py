@@ -322,8 +322,8 @@ class TestSessions:
         done = invoke("sessions", "list", "--store", crib)
 
         lines = done.stdout.splitlines()
-        assert lines[0].startswith("one closed ")
-        assert lines[0].endswith("records=5 pending=0")
+        assert lines[0].startswith("one\tclosed\t")
+        assert lines[0].endswith("\t5\t-")
         assert len(lines) == 2
         assert len(json.loads(invoke("sessions", "list", "--store", crib, "--json").stdout)) == 2
 

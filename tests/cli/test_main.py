@@ -16,14 +16,11 @@ pytestmark = pytest.mark.wire  # every test starts processes
 
 HALTED = "import sys; sys.modules[{name!r}] = None; from toolcrib.cli import main; main()"
 LOADED = """
-import sys
+import atexit, sys
 sys.argv = ["toolcrib", *{arguments!r}]
+atexit.register(lambda: print(*sorted(sys.modules), sep="\\n", file=sys.stderr))
 from toolcrib.cli import main
-try:
-    main()
-except SystemExit as end:
-    assert not end.code, end.code
-print(*sorted(sys.modules), sep="\\n", file=sys.stderr)
+main()
 """
 SDKS = ("acp", "anthropic", "httpx2", "mcp", "openai", "pydantic_ai", "starlette", "uvicorn")
 

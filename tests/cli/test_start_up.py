@@ -57,6 +57,11 @@ SERIES = """
 import json, os, sys
 from toolcrib.cli import main
 
+def report(status):
+    os.write(writer, json.dumps([status or 0, sorted(sys.modules)]).encode())
+    leave(0)
+
+leave, os._exit = os._exit, report
 for line in sys.stdin:
     reader, writer = os.pipe()
     if not os.fork():
@@ -65,8 +70,8 @@ for line in sys.stdin:
         try:
             main()
         except SystemExit as end:
-            os.write(writer, json.dumps([end.code or 0, sorted(sys.modules)]).encode())
-        os._exit(0)
+            report(end.code)
+        leave(0)
     os.close(writer)
     with open(reader, "rb") as report:
         print(report.read().decode() or "null", flush=True)
@@ -147,3 +152,24 @@ def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
     sentence, stop, _ = first.partition(". ")
 
     assert SUMMARIES[name] == (f"{sentence}." if stop else first)
+
+
+@pytest.mark.parametrize(("words", "status"), [(("--help",), 0), (("tools", "lst"), 2)])
+def test_a_command_that_ends_at_once_ends_properly(
+    words: tuple[str, ...], status: int, tmp_path: Path
+) -> None:
+    """Everything is written, the status is right, and what was registered for the end runs."""
+    code = (
+        "import atexit, pathlib, sys\n"
+        "atexit.register(pathlib.Path('ended').touch)\n"
+        f"sys.argv = ['toolcrib', *{words!r}]\n"
+        "from toolcrib.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == status
+    assert "model" in done.stdout if status == 0 else "lst" in done.stderr
+    assert (tmp_path / "ended").exists()

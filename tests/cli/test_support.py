@@ -21,10 +21,10 @@ def test_without_options_everything_is_in_one_table() -> None:
     done = run("support")
 
     assert (done.returncode, done.stderr) == (0, "")
-    head = done.stdout.splitlines()[1]
+    head = done.stdout.splitlines()[0]
     assert all(provider in head for provider in PROVIDERS)
     for kind, row in MATRIX.items():
-        assert f" {kind} " in done.stdout
+        assert f"\n{kind} " in done.stdout
         assert all(f" {option} " in done.stdout for option in row.options)
 
 

@@ -1,11 +1,12 @@
 """Commands at real terminals of 60, 80 and 120 columns: whole words, whole names, live progress."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import at_terminal, run
+from tests.cli.command import at_terminal, program_at_terminal, run, serving
 from tests.helpers.screen import WIDTHS, past_the_edge, screen_lines
 
 pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("folder")]
@@ -117,6 +118,20 @@ async def test_a_call_shows_its_progress_and_its_output(folder: Path, columns: i
     assert "#####..............." in shown
 
 
+async def test_a_call_on_a_server_shows_the_same(folder: Path) -> None:
+    """The events of the server's session come over the wire while the call runs there."""
+    async with serving(*MANY, cwd=folder) as served:
+        where = ("--url", served.url, "--token-file", "token")
+        with at_terminal("tools", "call", "dig", *where, cwd=folder, columns=80) as command:
+            before = await command.see("1 of 4")
+            (folder / "enough").write_text("")
+            shown = before + await command.rest()
+            assert await command.exit_code() == 0
+
+    assert screen_lines(shown)[-3:] == ["first spade", "last spade", "dug"]
+    assert past_the_edge(shown, 80) == []
+
+
 def test_progress_is_for_terminals(folder: Path) -> None:
     """In a pipe there is the result, and nothing that moves a cursor."""
     (folder / "enough").write_text("")
@@ -158,3 +173,66 @@ async def test_denied_waiting_and_failed_look_different(folder: Path, columns: i
         colour = {"denied": "\x1b[1;33m", "waits": "\x1b[33m", "failed": "\x1b[31m"}[name]
         assert set(re.findall(r"\x1b\[[0-9;]+m", shown)) - {"\x1b[0m", "\x1b[2m"} == {colour}
     assert ends == {"denied": 3, "waits": 4, "failed": 1}
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+async def test_sessions_and_what_waits_in_them_fit(folder: Path, columns: int) -> None:
+    """Looks: a table of sessions with whole ids, and a page about one, as wide as the terminal."""
+    store = ("--store", "crib.sqlite3")
+    run("tools", "call", "shout", "text=hi", *MODULE, *store, "--session", "s", cwd=folder)
+    run("tools", "call", "shout", "text=hi", *MODULE, *store, cwd=folder)
+    with at_terminal("sessions", "list", *store, cwd=folder, columns=columns) as command:
+        shown = await command.rest()
+    header, row = screen_lines(shown)
+    assert header.split() == ["session", "state", "owner", "created", "records", "waits"]
+    assert row.split()[-1] == "1"
+    with at_terminal(
+        "sessions", "show", row.split()[0], *store, cwd=folder, columns=columns
+    ) as command:
+        page = await command.rest()
+    assert "waiting" in page
+    assert past_the_edge(shown, columns) == past_the_edge(page, columns) == []
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+async def test_a_matrix_that_does_not_fit_is_a_list(folder: Path, columns: int) -> None:
+    """No name of a kind or an option is cut for want of room."""
+    with at_terminal("support", cwd=folder, columns=columns) as command:
+        shown = await command.rest()
+    assert past_the_edge(shown, columns) == []
+    assert "…" not in shown
+    assert "web_search: openai" in shown
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+async def test_a_run_says_denied_and_breaks_at_words(folder: Path, columns: int) -> None:
+    """Looks: a call that a person denied says so, not `-> not today`."""
+    with at_terminal(
+        "run", "2+3?", "--adapter", "cli_model:adapter", *MODULE, cwd=folder, columns=columns
+    ) as command:
+        seen = await command.see()
+        command.terminal.type("d\n")
+        seen += await command.see()
+        command.terminal.type("not today, and not on any other day of this very long year\n")
+        shown = seen + await command.rest()
+        assert await command.exit_code() == 0
+    words = " ".join("\n".join(screen_lines(shown)).split())
+    assert 'shout {"text": "five"} denied: not today, and not on any other day' in words
+    assert past_the_edge(shown, columns) == []
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+async def test_the_download_of_a_model_fits(folder: Path, columns: int) -> None:
+    """How much has come and how long it takes are whole; where it comes from gives way."""
+    program = (
+        "from toolcrib.cli.model import _progress\n"
+        "from toolcrib.embedded.model_files import DEFAULT\n"
+        "with _progress(DEFAULT) as report:\n"
+        "    report(DEFAULT.bytes // 2, 'the package index, part 3 of 12, and a mirror of it')\n"
+    )
+    with program_at_terminal(sys.executable, "-c", program, cwd=folder, columns=columns) as command:
+        shown = await command.rest()
+        assert await command.exit_code() == 0
+
+    assert past_the_edge(shown, columns) == []
+    assert "0.6/1.1 GB" in shown

@@ -6,7 +6,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from toolcrib.approval.decision import Quorum
+from toolcrib.approval.quorum import Quorum
 from toolcrib.ledger.event_kinds import ALL_EVENTS
 from toolcrib.ledger.events import Event
 

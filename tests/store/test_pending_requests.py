@@ -10,7 +10,8 @@ import pytest
 
 from tests.store.facts import PERSON, request, write
 from toolcrib.approval.caller import Caller
-from toolcrib.approval.decision import ApprovalRequest, Approve, Ballot, Quorum, Vote
+from toolcrib.approval.decision import ApprovalRequest, Approve, Ballot, Vote
+from toolcrib.approval.quorum import Quorum
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.runtime import create_runtime
 from toolcrib.runtime.service import as_json

@@ -7,16 +7,8 @@ import pytest
 
 from tests.store.facts import PERSON, FakeClock, at_once, grant, request, write
 from tests.store.processes import child
-from toolcrib.approval.decision import (
-    Actor,
-    Approve,
-    Ballot,
-    Decided,
-    Deny,
-    Expire,
-    Quorum,
-    Vote,
-)
+from toolcrib.approval.decision import Actor, Approve, Ballot, Decided, Deny, Expire, Vote
+from toolcrib.approval.quorum import Quorum
 from toolcrib.session.approvals import file_decision
 from toolcrib.store import SqliteStore, Store
 from toolcrib.store.store import ApprovalFiled

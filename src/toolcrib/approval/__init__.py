@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         Decision,
         Deny,
         Expire,
-        Quorum,
         Vote,
     )
     from toolcrib.approval.grant import Grant, GrantPreview, NewGrant, PastCall, preview_grant
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.policy import Explanation, Policy, default_verdict
     from toolcrib.approval.policy_file import load_policy, parse_policy
     from toolcrib.approval.policy_lint import Caution, cautions
+    from toolcrib.approval.quorum import Quorum
     from toolcrib.approval.rule import Rule, Subject, Verdict
     from toolcrib.approval.terminal import TerminalApprover
 
@@ -90,7 +90,6 @@ if not TYPE_CHECKING:
                 "Decision",
                 "Deny",
                 "Expire",
-                "Quorum",
                 "Vote",
             ),
             "toolcrib.approval.grant": (
@@ -112,6 +111,7 @@ if not TYPE_CHECKING:
             "toolcrib.approval.policy": ("Explanation", "Policy", "default_verdict"),
             "toolcrib.approval.policy_file": ("load_policy", "parse_policy"),
             "toolcrib.approval.policy_lint": ("Caution", "cautions"),
+            "toolcrib.approval.quorum": ("Quorum",),
             "toolcrib.approval.rule": ("Rule", "Subject", "Verdict"),
             "toolcrib.approval.terminal": ("TerminalApprover",),
         },

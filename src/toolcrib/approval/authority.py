@@ -15,9 +15,9 @@ from toolcrib.approval.decision import (
     Ballot,
     Decided,
     Decision,
-    Quorum,
     Vote,
 )
+from toolcrib.approval.quorum import Quorum, quorum_text
 from toolcrib.errors import DecisionForbidden, InvalidDecision
 
 if TYPE_CHECKING:
@@ -78,12 +78,6 @@ def is_enough(approvers: Sequence[Quorum], actor: Actor, authority: Authority) -
 def needed(approvers: Sequence[Quorum]) -> int:
     """How many people a request needs at least."""
     return max((quorum.count for quorum in approvers), default=1)
-
-
-def quorum_text(quorum: Quorum) -> str:
-    """A quorum in words: `2 of finance`."""
-    who = " or ".join(quorum.groups) if quorum.groups else "all approvers"
-    return f"{quorum.count} of {who}"
 
 
 def is_met(approvers: Sequence[Quorum], votes: Sequence[Vote]) -> bool:

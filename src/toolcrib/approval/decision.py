@@ -6,28 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolcrib.approval.caller import NOBODY, Caller
-from toolcrib.errors import InvalidPolicy
+from toolcrib.approval.quorum import Quorum
 from toolcrib.tools.identity import ToolRef
-
-
-@dataclass(frozen=True, slots=True)
-class Quorum:
-    """How many different people have to approve, and from which groups. An admin counts as a
-    member of every group; no groups means every approver.
-    """
-
-    count: int = 1
-    groups: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if isinstance(self.count, bool) or not 1 <= self.count <= MAX_APPROVERS:
-            raise InvalidPolicy(f"{self.count} approvers; write a number from 1 to {MAX_APPROVERS}")
-        if any(not group.strip() for group in self.groups):
-            raise InvalidPolicy("an empty group; write its name, or leave the groups out")
-        object.__setattr__(self, "groups", tuple(sorted(set(self.groups))))
-
-
-MAX_APPROVERS = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,9 @@ from typing import Any, cast, get_args
 
 from toolcrib.approval.authority import bounded, counts_for
 from toolcrib.approval.caller import Caller
-from toolcrib.approval.decision import (
-    HOST,
-    Actor,
-    ApprovalRequest,
-    Authority,
-    GrantScope,
-    Quorum,
-)
+from toolcrib.approval.decision import HOST, Actor, ApprovalRequest, Authority, GrantScope
 from toolcrib.approval.pattern import MISSING, Pattern, checked_patterns, first_mismatch, resolve
+from toolcrib.approval.quorum import Quorum
 from toolcrib.approval.rule import Subject
 from toolcrib.errors import InvalidDecision
 from toolcrib.tools.identity import ToolRef

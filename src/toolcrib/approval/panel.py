@@ -74,7 +74,7 @@ def _facts(request: ApprovalRequest) -> Mapping[str, str]:
     if request.metadata:
         facts["details"] = _compact(request.metadata)
     if request.approvers:
-        from toolcrib.approval.authority import quorum_text
+        from toolcrib.approval.quorum import quorum_text
 
         facts["needs"] = " and ".join(map(quorum_text, request.approvers))
     if request.deadline is not None:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
-from toolcrib.approval.authority import quorum_text
 from toolcrib.approval.duration import duration_text
 from toolcrib.approval.pattern import MISSING, resolve
 from toolcrib.approval.pattern_json import pattern_text
+from toolcrib.approval.quorum import quorum_text
 from toolcrib.approval.rule import Effect, Rule, Subject, Verdict, check_deadline
 from toolcrib.errors import InvalidPolicy
 

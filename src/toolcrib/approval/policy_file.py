@@ -11,10 +11,10 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from toolcrib.approval.decision import Quorum
 from toolcrib.approval.duration import read_duration
 from toolcrib.approval.pattern_json import check_key, read_patterns
 from toolcrib.approval.policy import Policy, Unmatched
+from toolcrib.approval.quorum import Quorum
 from toolcrib.approval.rule import Effect, Rule, check_id, check_tool_glob
 from toolcrib.errors import InvalidPolicy, InvalidYaml
 from toolcrib.tools.identity import Place

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolcrib.approval.caller import NOBODY, Caller
-from toolcrib.approval.decision import Quorum
 from toolcrib.approval.globs import Stance, has_wildcard, name_matches
 from toolcrib.approval.pattern import Patterns, checked_patterns, first_mismatch
+from toolcrib.approval.quorum import Quorum
 from toolcrib.errors import InvalidPolicy
 from toolcrib.tools.argument_names import ArgumentNames
 from toolcrib.tools.identity import Place, ToolRef

@@ -54,8 +54,9 @@ from toolcrib.tools.provider_tools import kind_of, provider_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from toolcrib.approval.decision import ApprovalRequest, Quorum
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.approval.grant import Grant
+    from toolcrib.approval.quorum import Quorum
     from toolcrib.calls.call import Call
     from toolcrib.session.session import Session
     from toolcrib.store.store import FiledApproval

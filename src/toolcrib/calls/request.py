@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
-from toolcrib.approval.authority import check_votes, is_met, quorum_text
+from toolcrib.approval.authority import check_votes, is_met
 from toolcrib.approval.caller import NOBODY
 from toolcrib.approval.decision import ApprovalRequest, Approve, Decided
 from toolcrib.approval.edit import check_edit
+from toolcrib.approval.quorum import quorum_text
 from toolcrib.approval.rule import Verdict
 from toolcrib.calls.digest import digest
 from toolcrib.calls.redaction import scrub, shown_arguments

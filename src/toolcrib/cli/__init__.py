@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
+import os
 import sys
+import threading
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -34,9 +38,32 @@ def main() -> None:
             print(_MISSING.format(name=name, command=install_command("cli")), file=sys.stderr)
             raise SystemExit(1)
 
+    # What is imported now stays until the end: looking for garbage in it is wasted.
+    gc.disable()
     from toolcrib.cli.app import app
 
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        _end_at_once(end)
+        raise
+
+
+def _end_at_once(end: SystemExit) -> None:
+    """End a process in which nothing runs and nothing is open: help, or a list.
+
+    To take the interpreter apart takes a fifth of the time of such a command.
+    """
+    if "asyncio" in sys.modules or threading.active_count() > 1 or not isinstance(end.code, int):
+        return
+    atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        # The reader has gone; Python has its own way to end then.
+        return
+    os._exit(end.code)
 
 
 if not TYPE_CHECKING:

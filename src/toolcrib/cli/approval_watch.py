@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from toolcrib.approval.caller import Caller
 from toolcrib.approval.console import Console
-from toolcrib.approval.decision import Actor, Answer, ApprovalRequest, Approve, Deny, Quorum
+from toolcrib.approval.decision import Actor, Answer, ApprovalRequest, Approve, Deny
 from toolcrib.approval.grant import NewGrant
 from toolcrib.approval.pattern_json import write_pattern
+from toolcrib.approval.quorum import Quorum
 from toolcrib.approval.terminal import ApprovalDialog
 from toolcrib.cli.output import show_note
 from toolcrib.errors import EndOfInput, InvalidDecision, Refused

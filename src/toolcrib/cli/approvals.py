@@ -314,8 +314,7 @@ def _asker_text(caller: dict[str, Any]) -> str:
 
 
 def _facts(request: dict[str, Any]) -> list[tuple[str, str]]:
-    from toolcrib.approval.authority import quorum_text
-    from toolcrib.approval.decision import Quorum
+    from toolcrib.approval.quorum import Quorum, quorum_text
 
     facts = [
         ("request", request["approval_id"]),

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final, TextIO, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from toolcrib.errors import Refused
 from toolcrib.ledger.events import (
@@ -22,12 +22,12 @@ from toolcrib.ledger.events import (
 from toolcrib.terminal_text import cut, paint, showable, terminal_width, wrap
 
 if TYPE_CHECKING:
+    from toolcrib.runtime.messages import CallResult
     from toolcrib.runtime.session_events import SessionEvents
     from toolcrib.runtime.typed_operations import TypedOperations
 
-T = TypeVar("T")
-
 _TICK_SECONDS: Final = 1.0
+_LAST_EVENT_SECONDS: Final = 2.0
 _BAR: Final = 20
 _CLEAR: Final = "\r\x1b[K"
 Clock = Callable[[], float]
@@ -115,33 +115,62 @@ def _progress_text(event: ToolProgress) -> str:
 
 
 async def with_progress(
-    operations: TypedOperations, session_id: str, call: Callable[[], Awaitable[T]]
-) -> T:
+    operations: TypedOperations, session_id: str, call: Callable[[], Awaitable[CallResult]]
+) -> CallResult:
     """Await a call, and show meanwhile what the calls of its session report."""
     screen = CallScreen(sys.stderr)
     facts = await operations.get_session(session_id)
-    events = operations.events(session_id, facts.last_seq)
-    async with _following(events, screen), _ticking(screen):
+    events = _FollowedEvents(operations.events(session_id, facts.last_seq), screen)
+    async with events, _ticking(screen):
         try:
-            return await call()
+            result = await call()
+            if result.status != "waiting":
+                await events.reach_end_of(result.call_id)
+            return result
         finally:
             screen.finish()
 
 
-@asynccontextmanager
-async def _following(events: SessionEvents, screen: CallScreen) -> AsyncGenerator[None]:
-    async def follow() -> None:
+class _FollowedEvents:
+    """Shows the events of a session while the block runs."""
+
+    def __init__(self, events: SessionEvents, screen: CallScreen) -> None:
+        self._events = events
+        self._screen = screen
+        self._ended: set[str] = set()
+        self._news = asyncio.Condition()
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        # From before the call, so that its first event is not missed.
+        with suppress(Refused):
+            await self._events.__aenter__()
+        self._task = asyncio.create_task(self._follow())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._task is not None, "it was entered"
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self._events.aclose()
+
+    async def _follow(self) -> None:
         # A server that does not let its events be read still makes the call.
         with suppress(Refused):
-            async for event in events:
-                screen.show(event)
+            async for event in self._events:
+                self._screen.show(event)
+                if isinstance(event, ToolInvoked):
+                    async with self._news:
+                        self._ended.add(event.call_id)
+                        self._news.notify_all()
 
-    # From before the call, so that its first event is not missed.
-    with suppress(Refused):
-        await events.__aenter__()
-    async with _running(follow()):
-        yield
-    await events.aclose()
+    async def reach_end_of(self, call_id: str) -> None:
+        """Wait for the last event of a call that has ended: over a connection of their own, events
+        may come later than the result.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_EVENT_SECONDS), self._news:
+                await self._news.wait_for(lambda: call_id in self._ended)
 
 
 @asynccontextmanager
@@ -151,17 +180,9 @@ async def _ticking(screen: CallScreen) -> AsyncGenerator[None]:
             await asyncio.sleep(_TICK_SECONDS)
             screen.refresh()
 
-    async with _running(tick()):
-        yield
-
-
-@asynccontextmanager
-async def _running(job: Awaitable[None]) -> AsyncGenerator[None]:
-    """Run `job` beside the block, and end it after the block."""
-    task = asyncio.ensure_future(job)
+    task = asyncio.create_task(tick())
     try:
         yield
     finally:
         task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await asyncio.gather(task, return_exceptions=True)

@@ -5,6 +5,7 @@ It needs neither Rich nor anything that a command imports to run, so it is quick
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
@@ -123,6 +124,12 @@ class HelpCommand(TyperCommand):
         with project_defaults(ctx) as defaults:
             ctx.default_map = defaults
             return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it. Only what is made from here on can become garbage."""
+        gc.freeze()
+        gc.enable()
+        return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the page."""

@@ -22,12 +22,15 @@ from toolcrib.cli.runtime_options import (
     ANCHOR_OPTIONS,
     CALLER_OPTIONS,
     HOST_OPTIONS,
+    HTTP_WATCH_OPTIONS,
+    LOG_OPTIONS,
+    NOTIFY_OPTIONS,
     RuntimeOptions,
     check_model,
     run_served,
     takes_runtime_options,
 )
-from toolcrib.project.settings import ACCESS_SETTINGS, ELICITATION_SETTING
+from toolcrib.project.settings import ACCESS_SETTINGS, ELICITATION_SETTING, RUNTIME_SETTINGS
 from toolcrib.transports.mcp.options import McpOptions
 
 SERVED_OPTIONS: Final = (
@@ -41,6 +44,9 @@ SERVED_OPTIONS: Final = (
     *ANCHOR_OPTIONS,
     "bind_to",
     "approve_own_calls",
+    *LOG_OPTIONS,
+    *HTTP_WATCH_OPTIONS,
+    *NOTIFY_OPTIONS,
 )
 """The options of a runtime that others use over HTTP."""
 
@@ -83,9 +89,10 @@ def serve(
 
 def _check_no_http_options() -> None:
     """Refuse options of the command line that stdio has no use for."""
+    watch = [setting for setting in RUNTIME_SETTINGS if setting.name in HTTP_WATCH_OPTIONS]
     flags = [
         setting.flag
-        for setting in (*ACCESS_SETTINGS, ELICITATION_SETTING)
+        for setting in (*ACCESS_SETTINGS, ELICITATION_SETTING, *watch)
         if is_on_command_line(setting.name)
     ]
     if flags:
@@ -110,6 +117,8 @@ def _serve_stdio(options: RuntimeOptions) -> None:
     "reload",
     "bind_to",
     "approve_own_calls",
+    *LOG_OPTIONS,
+    *NOTIFY_OPTIONS,
 )
 def mcp(
     options: RuntimeOptions,
@@ -141,6 +150,8 @@ def mcp(
     *CALLER_OPTIONS,
     "reload",
     "bind_to",
+    *LOG_OPTIONS,
+    *NOTIFY_OPTIONS,
 )
 def acp(options: RuntimeOptions) -> None:
     """Serve an editor that speaks the Agent Client Protocol, on stdin and stdout.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for
-from toolcrib.cli.output import show, show_json, show_json_line
+from toolcrib.cli.output import show_json, show_json_line
 from toolcrib.cli.results import finish_prompt, place_of
 from toolcrib.cli.runtime_options import HOST_OPTIONS, RuntimeOptions, takes_runtime_options
 from toolcrib.cli.service import (
@@ -23,6 +24,8 @@ from toolcrib.cli.service import (
     plain,
 )
 from toolcrib.cli.store_options import Json, time_text
+from toolcrib.cli.table import Row, moment_text, show_facts, show_table
+from toolcrib.terminal_text import STATUS_STYLES
 
 if TYPE_CHECKING:
     from toolcrib.runtime.blocking_operations import BlockingOperations
@@ -32,34 +35,74 @@ app = typer.Typer(help="List sessions, and resume them.", no_args_is_help=True)
 
 SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session, as listed.")]
 
+_HEADER: Final = ("session", "state", "owner", "created", "records", "waits")
+_WIDEST: Final = (0, 0, 16, 0, 0, 0)
 PAGE = 1_000
 """The number of events per request."""
 
 
 @app.command("list")
 def list_command(
-    store: OptionalStore = None, url: Url = None, token_file: TokenFile = None, json: Json = False
+    store: OptionalStore = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    owner: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Sessions of this principal.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Made from then on: 7d, 2026-11-17.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Made before then.")] = None,
+    state: Annotated[
+        str | None, typer.Option(metavar="STATE", help="open (in that process) or closed.")
+    ] = None,
+    newest_first: Annotated[
+        bool, typer.Option("--newest-first", help="The newest first; else the oldest.")
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option("-n", "--limit", min=1, help="How many at most.")
+    ] = None,
+    json: Json = False,
 ) -> None:
-    """Print every session, oldest first.
+    """Print the sessions, oldest first.
 
-    Example: toolcrib sessions list --store crib.sqlite3
+    Example: toolcrib sessions list --since 7d --owner alice --store crib.sqlite3
     """
+    filters: dict[str, Any] = {
+        "owner": owner,
+        "since": since,
+        "until": until,
+        "state": state,
+        "newest_first": newest_first,
+    }
     with open_service(store, url, token_file) as service:
-        sessions = [_with_store(service, facts) for facts in _every_session(service)]
+        every_session = islice(_every_session(service, filters), limit)
+        sessions = [_with_store(service, facts) for facts in every_session]
     if json:
         show_json(plain(sessions))
         return
-    for facts in sessions:
-        created = "-" if facts.created_at is None else time_text(facts.created_at)
-        counts = [f"records={facts.last_seq}", f"pending={facts.pending_approvals}"]
-        owner = f"owner={facts.owner or '-'}"
-        show(" ".join([facts.session_id, facts.state, created, owner, *counts]))
+    show_table(_HEADER, [_row(facts) for facts in sessions], widest=_WIDEST)
 
 
-def _every_session(service: BlockingOperations) -> Iterator[SessionFacts]:
+def _row(facts: SessionFacts) -> Row:
+    waits = facts.pending_approvals
+    cells = (
+        facts.session_id,
+        facts.state,
+        facts.owner or "-",
+        "-" if facts.created_at is None else moment_text(facts.created_at),
+        str(facts.last_seq),
+        str(waits) if waits else "-",
+    )
+    return Row(cells, STATUS_STYLES["pending"] if waits else None)
+
+
+def _every_session(
+    service: BlockingOperations, filters: Mapping[str, Any]
+) -> Iterator[SessionFacts]:
     cursor: str | None = ""
     while cursor is not None:
-        page = service.list_sessions(cursor=cursor or None, limit=PAGE)
+        page = service.list_sessions(**filters, cursor=cursor or None, limit=PAGE)
         yield from page.sessions
         cursor = page.cursor
 
@@ -84,18 +127,24 @@ def show_command(
     if json:
         show_json({"session": plain(facts), "open_calls": calls, "pending": pending})
         return
-    show(f"session:  {facts.session_id} ({facts.state})")
-    show(f"owner:    {facts.owner or '-'}")
+    show_facts(
+        [
+            ("session", f"{facts.session_id} ({facts.state})"),
+            ("owner", facts.owner or "-"),
+            *_times(facts),
+            ("records", str(facts.last_seq)),
+            ("turn", str(facts.turn)),
+            *(("call", f"{call['call_id']} {call['tool']} {call['state']}") for call in calls),
+            *(("pending", f"{each.approval_id} {each.tool}") for each in waiting),
+        ]
+    )
+
+
+def _times(facts: SessionFacts) -> Iterator[tuple[str, str]]:
     if facts.created_at is not None:
-        show(f"created:  {time_text(facts.created_at)}")
+        yield "created", time_text(facts.created_at)
     if facts.last_event_at is not None:
-        show(f"newest:   {time_text(facts.last_event_at)}")
-    show(f"records:  {facts.last_seq}")
-    show(f"turn:     {facts.turn}")
-    for call in calls:
-        show(f"call:     {call['call_id']} {call['tool']} {call['state']}")
-    for approval_id in pending:
-        show(f"pending:  {approval_id}")
+        yield "newest", time_text(facts.last_event_at)
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ import typer
 
 from toolcrib.cli.output import fail, show, show_json
 from toolcrib.cli.store_options import Json
+from toolcrib.terminal_text import columns, padded, paint, terminal_width, wrap
 
 if TYPE_CHECKING:
     from toolcrib.adapters.support import Cell
@@ -96,27 +98,51 @@ def _print_reasons(kinds: Sequence[str], providers: Sequence[str]) -> None:
 
 
 def _print_table() -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
+    """A column for each provider; where that does not fit, a line for each option."""
     from toolcrib.adapters.support import MATRIX, PROVIDERS
 
-    table = Table("kind and option", *PROVIDERS, header_style="bold")
-    for kind, row in MATRIX.items():
-        table.add_section()
-        for option in (None, *row.options):
-            marks = [
-                ""
-                if option and not row.cell(provider).is_supported
-                else _mark(row.cell(provider, option))
-                for provider in PROVIDERS
-            ]
-            name = Text(f"  {option}" if option else kind, style="" if option else "bold")
-            table.add_row(name, *(Text(mark, style=_COLOURS[mark]) for mark in marks))
-    # A table that is folded to the width of a pipe could not be read.
-    Console(width=None if Console().is_terminal else 200).print(table)
+    header = ("kind and option", *PROVIDERS)
+    rows = [
+        (f"  {option}" if option else kind, *_marks(kind, option))
+        for kind in MATRIX
+        for option in (None, *MATRIX[kind].options)
+    ]
+    widths = columns([header, *rows])
+    is_terminal = sys.stdout.isatty()
+    if is_terminal and sum(widths) + 2 * len(widths) > terminal_width(sys.stdout):
+        _print_lines()
+    else:
+        for row in (header, *rows):
+            cells = [padded(cell, width) for cell, width in zip(row, widths, strict=True)]
+            is_heading = row is header or not row[0].startswith(" ")
+            line = "  ".join(cells).rstrip()
+            typer.echo(paint(line, "bold" if is_heading else None, sys.stdout))
     show("* within limits; --kind or --provider shows them")
+
+
+def _marks(kind: str, option: str | None) -> list[str]:
+    from toolcrib.adapters.support import MATRIX, PROVIDERS
+
+    row = MATRIX[kind]
+    return [
+        "" if option and not row.cell(provider).is_supported else _mark(row.cell(provider, option))
+        for provider in PROVIDERS
+    ]
+
+
+def _print_lines() -> None:
+    """For each kind, and each option, who has it."""
+    from toolcrib.adapters.support import MATRIX, PROVIDERS
+
+    width = terminal_width(sys.stdout)
+    for kind, row in MATRIX.items():
+        for option in (None, *row.options):
+            marks = zip(PROVIDERS, _marks(kind, option), strict=True)
+            having = [f"{name}{mark[3:]}" for name, mark in marks if mark.startswith("yes")]
+            name = f"  {option}:" if option else f"{kind}:"
+            line = f"{name} {', '.join(having) or 'nobody'}"
+            for piece in wrap(line, width, hanging=" " * 4):
+                typer.echo(paint(piece, None if option else "bold", sys.stdout))
 
 
 def _mark(cell: Cell) -> str:

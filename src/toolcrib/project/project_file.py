@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -58,13 +59,40 @@ def parse_project(text: str, *, file: Path, changes: Sequence[str] = ()) -> Proj
         document = _with_changes(_root(read_yaml(text)), changes)
     except InvalidYaml as error:
         raise InvalidProject(f"{name}:{error.line or 1}: {error}") from None
-    faults = _form().faults(document, _validator())
+    faults = [] if is_plain(document.plain()) else _form().faults(document, _validator())
     if not faults:
         faults = list(_file_faults(document, file.parent))
     if faults:
         raise InvalidProject(_text(name, faults))
     members = _section(Project, document.plain(), file.parent)
     return Project(file=file, lines=dict(_lines(document)), **members)
+
+
+def is_plain(document: Any) -> bool:
+    """Whether a file names nothing but modules, a policy and a store, and so fits the schema.
+
+    To load the schema and its validator takes longer than everything else about a small project.
+    """
+    if not isinstance(document, dict):
+        return False
+    sections = cast("dict[str, Any]", document)
+    tools: Any = sections.get("tools", {"modules": []})
+    if not isinstance(tools, dict) or not sections.keys() <= {"tools", "policy", "store"}:
+        return False
+    tools_section = cast("dict[str, Any]", tools)
+    modules: Any = tools_section.get("modules")
+    if not isinstance(modules, list) or tools_section.keys() != {"modules"}:
+        return False
+    names = cast("list[Any]", modules)
+    paths = [sections[key] for key in ("policy", "store") if key in sections]
+    return (
+        all(isinstance(name, str) and _MODULE.fullmatch(name) for name in names)
+        and len(set(names)) == len(names)
+        and all(isinstance(path, str) and path.strip() for path in paths)
+    )
+
+
+_MODULE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
 @functools.cache

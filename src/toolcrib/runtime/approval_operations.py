@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from toolcrib.approval.authority import is_routed_to
 from toolcrib.approval.caller import Caller
-from toolcrib.approval.decision import Actor, Answer, Approve, Authority, Decided, Deny, Quorum
+from toolcrib.approval.decision import Actor, Answer, Approve, Authority, Decided, Deny
+from toolcrib.approval.quorum import Quorum
 from toolcrib.errors import (
     DecisionForbidden,
     InvalidDecision,

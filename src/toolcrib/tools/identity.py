@@ -7,7 +7,6 @@ so that people can be shown what changed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -61,6 +60,8 @@ class ToolIdentity:
 
     def numbered(self, registration: int) -> ToolIdentity:
         """The identity of another handler that cannot be told from this one."""
+        import hashlib
+
         digest = hashlib.sha256(f"{self.digest}\n{registration}".encode()).hexdigest()
         parts = {**self.parts, "registration": str(registration)}
         return ToolIdentity(digest, parts, is_whole=False, bind_to=self.bind_to)
@@ -162,6 +163,9 @@ def identity_of(
         if code.values is not None:
             parts["handler_values"] = Part("set", code.values)
     exact = {name: [part.type, part.whole] for name, part in parts.items()}
+    # Some commands only need the types of this module.
+    import hashlib
+
     digest = hashlib.sha256(json.dumps(exact, sort_keys=True).encode()).hexdigest()
     texts = {name: part.text for name, part in parts.items()}
     return ToolIdentity(digest, texts, is_whole, bind_to)
