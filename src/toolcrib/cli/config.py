@@ -47,6 +47,8 @@ _NAMES: Final = tuple(setting.name for setting in RUNTIME_SETTINGS)
 _MAX_CHARS: Final = 60
 _NAMED_ONLY: Final = ("hosted_tools", "mcp_servers")
 """Sections whose values may be secrets; what is in them is shown by name."""
+_SECRET: Final = ("notifications[].url",)
+"""Keys whose values may be secrets as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ def _values(options: object) -> dict[str, Any]:
 def _rows(values: Mapping[str, Any], project: Project | None) -> Iterator[SettingInForce]:
     for setting in (*RUNTIME_SETTINGS, *ACCESS_SETTINGS, ELICITATION_SETTING):
         value = values[setting.name]
+        if setting.key in _SECRET and value is not None:
+            value = "set"
         shown = default_of(setting.key) if value is None else _plain(value)
         yield SettingInForce(setting.key, shown, _origin_of(setting, project))
     for setting in CLIENT_SETTINGS:
@@ -118,7 +122,7 @@ def default_of(key: str) -> Any:
 
     node: Any = project_schema()
     for part in key.split("."):
-        node = node["properties"][part]
+        node = node.get("properties", {}).get(part, {})
     return node.get("default")
 
 
