@@ -47,6 +47,8 @@ _NAMES: Final = tuple(setting.name for setting in RUNTIME_SETTINGS)
 _MAX_CHARS: Final = 60
 _NAMED_ONLY: Final = ("hosted_tools", "mcp_servers")
 """Sections whose values may be secrets; what is in them is shown by name."""
+_SECRET: Final = ("notifications[].url",)
+"""Keys whose values may be secrets as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,10 @@ def _values(options: object) -> dict[str, Any]:
 
 def _rows(values: Mapping[str, Any], project: Project | None) -> Iterator[SettingInForce]:
     for setting in (*RUNTIME_SETTINGS, *ACCESS_SETTINGS, ELICITATION_SETTING):
-        yield SettingInForce(
-            setting.key, _plain(values[setting.name]), _origin_of(setting, project)
-        )
+        value = values[setting.name]
+        if setting.key in _SECRET and value is not None:
+            value = "set"
+        yield SettingInForce(setting.key, _plain(value), _origin_of(setting, project))
     for setting in CLIENT_SETTINGS:
         value = None if project is None else setting.in_project(project)
         url = os.environ.get(URL_VARIABLE) if setting.name == "url" else None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@takes_runtime_options(*HOST_OPTIONS, "adapter", "instructions")
+@takes_runtime_options(*HOST_OPTIONS, "adapter", "instructions", "otlp")
 def run(
     options: RuntimeOptions,
     prompt: Annotated[
@@ -121,7 +121,9 @@ class ChatSource:
             fail(str(error))
 
     async def _in_runtime(self, runtime: Runtime, talk: Callable[[Chat], Awaitable[T]]) -> T:
-        async with runtime:
+        from toolcrib.cli.server_watch import exported
+
+        async with exported(runtime, self.options), runtime:
             return await talk(await self._opened(runtime.as_principal(current_person())))
 
     async def _at_server(self, address: str, talk: Callable[[Chat], Awaitable[T]]) -> T:
