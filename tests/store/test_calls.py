@@ -430,3 +430,19 @@ async def test_reindexing_prices_what_had_no_price(sqlite_path: Path, clock: Fak
     with SqliteStore(sqlite_path, clock=clock, prices=TenCents()) as store:
         store.reindex()
         assert [each.cost for each in store.call_sums(CallQuery(), "day")] == [0.3]
+
+
+def test_sessions_are_listed_by_time_and_owner(store: Store, clock: FakeClock) -> None:
+    """In both orders, page by page."""
+    for number, owner in enumerate(["alice", "bob", "alice", "alice"]):
+        clock.now = 100.0 + number
+        store.acquire(f"s{number}", owner=owner)
+
+    def listed(**filters: Any) -> list[str]:
+        pages = every(lambda cursor: store.sessions(**filters, cursor=cursor, limit=1))
+        return [info.session_id for info in pages]
+
+    assert listed() == ["s0", "s1", "s2", "s3"]
+    assert listed(newest_first=True) == ["s3", "s2", "s1", "s0"]
+    assert listed(since=101.0, until=103.0) == ["s1", "s2"]
+    assert listed(owner="alice", since=101.0, newest_first=True) == ["s3", "s2"]
