@@ -171,6 +171,9 @@ def resume(
     options: RuntimeOptions,
     session: SessionId,
     approve: ApproveOption = "ask",
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for the approvals that it needs, then go on.")
+    ] = False,
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -185,14 +188,19 @@ def resume(
     options = replace(options, approver=approver_for(approve, has_store=options.store is not None))
     store = options.store
     address = chosen_url(url)
-    if address is None and None in (store, options.adapter):
+    if address is None and (store is None or not options.has_model):
         raise typer.BadParameter(
             "to resume here, name --store FILE and --adapter MODULE:NAME; on a server, --url URL"
         )
+    place = place_of(store, address, token_file)
     with open_hosted_service(options, url, token_file, needs_tools=False) as service:
         service.resume_session(session)
         result = plain(service.resume_prompt(session, waits=False))
-    finish_prompt(result, place_of(store, address, token_file), json=json)
+        if wait and place is not None and result["status"] == "waiting":
+            from toolcrib.cli.decision_wait import prompt_after_decision
+
+            result = prompt_after_decision(service, result, place)
+    finish_prompt(result, place, json=json)
 
 
 def _with_store(service: BlockingOperations, facts: SessionFacts) -> SessionFacts:
