@@ -163,9 +163,10 @@ def cut_words(text: str, width: int) -> str:
     """`text` in at most `width` columns, cut after a word."""
     if columns_of(text) <= width:
         return text
-    shorter = cut(text, width)
-    whole, _, _ = shorter.rpartition(" ")
-    return f"{whole.rstrip(' ,;:.')}…" if whole else shorter
+    shorter = cut(text, width).removesuffix("…")
+    if not text[len(shorter) :].startswith(" "):
+        shorter = shorter.rpartition(" ")[0] or shorter
+    return f"{shorter.rstrip(' ,;:.')}…"
 
 
 def columns(rows: Iterable[tuple[str, ...]]) -> list[int]:

@@ -229,12 +229,21 @@ def at_terminal(
     """The command as a process at a real terminal, which is its controlling one. With `columns` it
     learns its width from the terminal alone.
     """
+    with program_at_terminal(*MAIN, *arguments, cwd=cwd, columns=columns, **env) as started:
+        yield started
+
+
+@contextmanager
+def program_at_terminal(
+    *command: str | Path, cwd: Path, columns: int | None = None, **env: str
+) -> Generator[AtTerminal]:
+    """Any program as a process at a real terminal."""
     variables = environment(TERM="xterm", **env)
     if columns is not None:
         del variables["COLUMNS"]
     with pseudo_terminal(columns) as terminal:
         process = subprocess.Popen(
-            [*MAIN, *map(str, arguments)],
+            [*map(str, command)],
             stdin=terminal.stream,
             stdout=terminal.stream,
             stderr=terminal.stream,

@@ -59,6 +59,7 @@ OTHERS = {
     "install",
     "mcp",
     "model pull",
+    "notifications test",
     "provider",
     "serve",
     "sessions export",

@@ -1,11 +1,12 @@
 """Commands at real terminals of 60, 80 and 120 columns: whole words, whole names, live progress."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import at_terminal, run, serving
+from tests.cli.command import at_terminal, program_at_terminal, run, serving
 from tests.helpers.screen import WIDTHS, past_the_edge, screen_lines
 
 pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("folder")]
@@ -218,3 +219,20 @@ async def test_a_run_says_denied_and_breaks_at_words(folder: Path, columns: int)
     words = " ".join("\n".join(screen_lines(shown)).split())
     assert 'shout {"text": "five"} denied: not today, and not on any other day' in words
     assert past_the_edge(shown, columns) == []
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+async def test_the_download_of_a_model_fits(folder: Path, columns: int) -> None:
+    """How much has come and how long it takes are whole; where it comes from gives way."""
+    program = (
+        "from toolcrib.cli.model import _progress\n"
+        "from toolcrib.embedded.model_files import DEFAULT\n"
+        "with _progress(DEFAULT) as report:\n"
+        "    report(DEFAULT.bytes // 2, 'the package index, part 3 of 12, and a mirror of it')\n"
+    )
+    with program_at_terminal(sys.executable, "-c", program, cwd=folder, columns=columns) as command:
+        shown = await command.rest()
+        assert await command.exit_code() == 0
+
+    assert past_the_edge(shown, columns) == []
+    assert "0.6/1.1 GB" in shown

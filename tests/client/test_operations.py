@@ -196,6 +196,24 @@ def test_the_token_comes_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert AsyncClient("https://crib.example", token_file=file) is not None
 
 
+async def test_a_client_that_is_closed_says_so() -> None:
+    """Using it again is a mistake of the program, told as one."""
+    client = client_of("http://127.0.0.1:1")
+    await client.aclose()
+    with pytest.raises(UsageError, match="closed"):
+        await client.list_sessions()
+
+
+def test_a_missing_library_is_told_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra there is no traceback of imports, but the line to run."""
+
+    def find_nothing(name: str) -> None: ...
+
+    monkeypatch.setattr("toolcrib.client.address.find_spec", find_nothing)
+    with pytest.raises(UsageError, match=r"pip install .*client"):
+        AsyncClient("http://127.0.0.1:1", TOKEN)
+
+
 async def test_artifacts_are_read_over_http() -> None:
     """F7: a REST client fetches the whole of a long result, in pages."""
     async with served() as crib, AsyncClient(crib.server.url, OWNERS) as client:

@@ -160,6 +160,20 @@ class TestAway:
 
             assert (await peer.call("peer_add", a=1, b=1)).value == {"result": 2}
 
+    async def test_the_log_says_when_a_server_is_away_and_when_it_is_back(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Once each, and nothing at the first connection."""
+        async with mounted(stdio()) as peer:
+            assert caplog.messages == []
+            await peer.call("peer_die")
+            await peer.until(lambda server: server.fault is not None)
+            await peer.until(lambda server: server.fault is None)
+
+        away, back = [text for text in caplog.messages if "the MCP server 'peer'" in text]
+        assert "is not connected" in away
+        assert back == "the MCP server 'peer' is back"
+
     @pytest.mark.parametrize("era", ERAS)
     async def test_a_web_server_that_stops_is_missed_and_found_again(self, era: Era) -> None:
         """A call to a server that is gone says so; when the server is back, so are its tools."""

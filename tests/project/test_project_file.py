@@ -157,6 +157,7 @@ def schema_keys(node: Any, path: str = "") -> set[str]:
         node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
     if path.startswith("hosted_tools.") or path in ("mcp_servers", "instructions"):
         return {path}
+    node = node.get("items", node) if path == "notifications" else node
     if "properties" not in node:
         return {path}
     return {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from scripts.project_keys import MARK, PAGE, updated
 from tests.cli.test_help import LEAVES
 from tests.project.test_project_file import schema_keys
 from toolcrib.cli.http_options import ServerOptions
@@ -22,9 +24,6 @@ from toolcrib.project.settings import (
 
 KEYS = schema_keys(project_schema())
 STRUCTURED = {
-    "log.level",
-    "log.format",
-    "log.access",
     "limits.call.timeout",
     "limits.call.max_parallel",
     "limits.call.max_threads",
@@ -37,15 +36,25 @@ STRUCTURED = {
     "limits.event_backlog",
     "mcp_servers",
     "mcp_servers_file",
-    "notifications",
-    "retention",
-    "telemetry",
+    "notifications.expiring_seconds",
+    "notifications.include_arguments",
+    "notifications.secret_env",
+    "notifications.url_env",
+    "prices",
+    "retention.delete",
+    "retention.every",
+    "retention.older_than",
 }
 """Keys that have no flag of their own; `--set KEY=VALUE` sets each of them."""
 
 
+def plain(key: str) -> str:
+    """A key as the schema has it; `[]` stands for an item of a list."""
+    return key.replace("[]", "")
+
+
 def has_own_flag(key: str) -> bool:
-    return any(setting.key == key for setting in SETTINGS)
+    return any(plain(setting.key) == key for setting in SETTINGS)
 
 
 def without_flag() -> set[str]:
@@ -56,7 +65,7 @@ def without_flag() -> set[str]:
 
 def test_every_flag_has_a_key() -> None:
     """What can be said on the command line can be written down."""
-    assert {setting.key for setting in SETTINGS} <= KEYS
+    assert {plain(setting.key) for setting in SETTINGS} <= KEYS
 
 
 def test_the_keys_without_a_flag_are_known() -> None:
@@ -82,7 +91,23 @@ def test_every_setting_has_its_place_in_the_options() -> None:
     assert {setting.name for setting in ACCESS_SETTINGS} == server
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
+OF_ITEMS = [setting for setting in SETTINGS if "[]" in setting.key]
+OF_VALUES = [setting for setting in SETTINGS if setting not in OF_ITEMS]
+
+
+@pytest.mark.parametrize("setting", OF_ITEMS, ids=lambda setting: setting.key)
+def test_a_flag_for_an_item_of_a_list_takes_nothing_from_the_file(
+    setting: Setting, tmp_path: Any
+) -> None:
+    """It describes one more item; those of the file stay what they are."""
+    change = "notifications=[{url: 'https://a.example', format: slack}]"
+    project = parse_project("", file=tmp_path / "toolcrib.yaml", changes=[change])
+
+    assert setting.in_project(project) is None
+    assert [each.format for each in project.notifications] == ["slack"]
+
+
+@pytest.mark.parametrize("setting", OF_VALUES, ids=lambda setting: setting.key)
 def test_a_value_of_the_file_reaches_its_setting(setting: Setting, tmp_path: Any) -> None:
     """Each key is read where its flag would be."""
     written = VALUES.get(setting.key, _written(setting))
@@ -108,6 +133,11 @@ VALUES = {
     "hooks": "['app:hooks']",
     "approver": "app:approver",
     "model.adapter": "app:adapter",
+    "log.access": "false",
+    "log.format": "json",
+    "log.level": "warning",
+    "telemetry.metrics_listen": "127.0.0.1:9464",
+    "telemetry.otlp": "false",
 }
 
 
@@ -126,3 +156,14 @@ def more(setting: Setting) -> list[str]:
     if setting.key.startswith("serve.tls."):
         return [f"serve.tls.{'key' if setting.key.endswith('cert') else 'cert'}=f"]
     return []
+
+
+def test_the_page_has_every_key_with_its_flag() -> None:
+    """A reader finds each key, what it means, and the flag that is the same. To mend it, run:
+    python scripts/project_keys.py
+    """
+    page = PAGE.read_text("utf-8")
+
+    assert page == updated(page)
+    keys = re.findall(r"^\| `([a-z_.\[\]]+)` \|", page.split(MARK)[1], re.M)
+    assert {plain(key) for key in keys} == KEYS

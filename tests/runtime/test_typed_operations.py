@@ -1,9 +1,12 @@
 """The operations as typed methods: one for each, with the same parameters and results."""
 
+import ast
 import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from datetime import date
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
@@ -81,6 +84,26 @@ async def test_parameters_and_results_are_those_of_the_operation(method: str) ->
     names = {name: value for module in modules for name, value in vars(module).items()}
     promised = get_type_hints(METHODS[method], names)["return"]
     assert promised == (type(None) if operation.result is Nothing else operation.result)
+
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.py")]
+
+
+def test_nobody_else_writes_operations_as_strings() -> None:
+    """Criticism 2: outside of the runtime and the wire, code names methods, as pages do."""
+    wire = ("runtime", "transports", "client")
+    for file in (ROOT / "src" / "toolcrib").rglob("*.py"):
+        if file.relative_to(ROOT / "src" / "toolcrib").parts[0] in wire:
+            continue
+        constants = [
+            each.value
+            for each in ast.walk(ast.parse(file.read_text("utf-8")))
+            if isinstance(each, ast.Constant)
+        ]
+        assert OPERATIONS.keys().isdisjoint(filter(lambda value: isinstance(value, str), constants))
+    shown = re.compile(r"runtime\.ask\(")
+    assert [page.name for page in PAGES if shown.search(page.read_text("utf-8"))] == []
 
 
 def test_blocking_operations_are_the_same() -> None:

@@ -223,7 +223,8 @@ def serve_over_http(
     require_extra("server", "serve --http")
 
     async def serve(runtime: Runtime) -> None:
-        from toolcrib.transports.http import serve_http
+        from toolcrib.cli.server_watch import metrics_listener, metrics_of
+        from toolcrib.transports.http import HttpServer
 
         def ready(url: str) -> None:
             _announce(url, server)
@@ -231,20 +232,23 @@ def serve_over_http(
                 on_ready(url, runtime)
 
         access, tls = server.access(), server.tls()
-        async with runtime:
-            await serve_http(
-                runtime,
-                server.host,
-                server.port,
-                limits=server.limits(),
-                tls=tls,
-                on_ready=ready,
-                mcp=_mcp(runtime, approval),
-                **access,
-            )
+        metrics = metrics_of(runtime, options)
+        http = HttpServer(
+            runtime,
+            host=server.host,
+            port=server.port,
+            limits=server.limits(),
+            tls=tls,
+            mcp=_mcp(runtime, approval),
+            access_log=options.access_log,
+            metrics=metrics,
+            **access,
+        )
+        async with runtime, metrics_listener(http, runtime, metrics, options, tls):
+            await http.until_stopped(ready)
 
     with redirected_stdout():
-        run_served(options, serve, loop_factory=_loop_factory())
+        run_served(options, serve, loop_factory=_loop_factory(), log_level="info")
 
 
 def _mcp(runtime: Runtime, approval: ElicitedApproval) -> McpServer | None:

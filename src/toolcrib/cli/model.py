@@ -85,9 +85,19 @@ def _progress(model: ModelFile) -> Generator[Callable[[int, str], None]]:
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Column
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+    console = Console(stderr=True)
+    whole = Column(no_wrap=True)
+    # The source gives way first: how far it is and for how long are what a person waits for.
+    source = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    columns = (
+        TextColumn("{task.description}", table_column=source),
+        BarColumn(bar_width=max(10, min(40, console.width - 60))),
+        DownloadColumn(table_column=whole),
+        TimeRemainingColumn(table_column=whole),
+    )
+    with Progress(*columns, console=console, expand=True) as bar:
         task = bar.add_task(model.name, total=model.bytes)
         yield lambda done, where: bar.update(task, completed=done, description=where)
 

@@ -25,6 +25,7 @@ from toolcrib.project.settings import RUNTIME_SETTINGS, Setting
 if TYPE_CHECKING:
     import asyncio
 
+    from toolcrib.logs import LogLevel
     from toolcrib.project.reload import ReloadReport
     from toolcrib.project.runtime import HostedRuntime
     from toolcrib.runtime.runtime import Runtime
@@ -64,10 +65,38 @@ CALLER_OPTIONS: Final = (
 """The options about what callers may choose and take."""
 ANCHOR_OPTIONS: Final = ("anchor_file", "anchor_url", "anchor_every", "signing_key")
 """The options about where the heads of ledgers are kept."""
+LOG_OPTIONS: Final = ("log_level", "log_format", "otlp")
+"""The options about what a runtime tells of itself."""
+NOTIFY_OPTIONS: Final = (
+    "notify_url",
+    "notify_url_file",
+    "notify_secret_file",
+    "notify_event",
+    "notify_format",
+    "notify_link",
+)
+"""The options of one webhook."""
+HTTP_WATCH_OPTIONS: Final = (
+    "access_log",
+    "metrics",
+    "metrics_listen",
+    "metrics_by_principal",
+)
+"""The options about what a server over HTTP tells of itself."""
 
 
 _ONLY_WHERE_TAKEN: Final = frozenset(
-    {"store", "adapter", "instructions", "approver_place", "reload", *ANCHOR_OPTIONS}
+    {
+        "store",
+        "adapter",
+        "instructions",
+        "approver_place",
+        "reload",
+        *ANCHOR_OPTIONS,
+        *LOG_OPTIONS,
+        *NOTIFY_OPTIONS,
+        *HTTP_WATCH_OPTIONS,
+    }
 )
 """Settings of the project that do not concern a command without the option."""
 
@@ -204,15 +233,22 @@ def run_served(
     serve: Callable[[Runtime], Awaitable[T]],
     *,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    log_level: LogLevel = "warning",
 ) -> T:
-    """As `run_hosted`, for a runtime that others use: it says what it serves, and it reloads."""
+    """As `run_hosted`, for a runtime that others use: it says what it serves, it reloads, and it
+    logs from `log_level` on unless the options say otherwise.
+    """
+    from toolcrib.cli.server_watch import exported, log_runtime, set_up_logs
+
     if options.reload:
         require_extra("reload", "--reload")
+    set_up_logs(options, log_level)
 
     async def reported(host: HostedRuntime) -> T:
         for line, style in served_lines(host.runtime, options):
             show_note(line, style)
-        async with reloads(host, options):
+        log_runtime(host.runtime)
+        async with exported(host.runtime, options), reloads(host, options):
             return await serve(host.runtime)
 
     return _run(options, reported, loop_factory)

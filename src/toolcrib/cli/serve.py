@@ -6,7 +6,7 @@ client that started it, and `toolcrib acp` the editor that did.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -22,16 +22,18 @@ from toolcrib.cli.runtime_options import (
     ANCHOR_OPTIONS,
     CALLER_OPTIONS,
     HOST_OPTIONS,
+    HTTP_WATCH_OPTIONS,
+    LOG_OPTIONS,
+    NOTIFY_OPTIONS,
     RuntimeOptions,
     check_model,
     run_served,
     takes_runtime_options,
 )
-from toolcrib.project.settings import ACCESS_SETTINGS, ELICITATION_SETTING
+from toolcrib.project.settings import ACCESS_SETTINGS, ELICITATION_SETTING, RUNTIME_SETTINGS
 from toolcrib.transports.mcp.options import McpOptions
 
-
-@takes_runtime_options(
+SERVED_OPTIONS: Final = (
     *HOST_OPTIONS,
     "hooks",
     "approver_place",
@@ -40,10 +42,16 @@ from toolcrib.transports.mcp.options import McpOptions
     "allow_egress",
     *CALLER_OPTIONS,
     *ANCHOR_OPTIONS,
-    "reload",
     "bind_to",
     "approve_own_calls",
+    *LOG_OPTIONS,
+    *HTTP_WATCH_OPTIONS,
+    *NOTIFY_OPTIONS,
 )
+"""The options of a runtime that others use over HTTP."""
+
+
+@takes_runtime_options(*SERVED_OPTIONS, "reload")
 @takes_access_options()
 def serve(
     options: RuntimeOptions,
@@ -81,9 +89,10 @@ def serve(
 
 def _check_no_http_options() -> None:
     """Refuse options of the command line that stdio has no use for."""
+    watch = [setting for setting in RUNTIME_SETTINGS if setting.name in HTTP_WATCH_OPTIONS]
     flags = [
         setting.flag
-        for setting in (*ACCESS_SETTINGS, ELICITATION_SETTING)
+        for setting in (*ACCESS_SETTINGS, ELICITATION_SETTING, *watch)
         if is_on_command_line(setting.name)
     ]
     if flags:
@@ -108,6 +117,8 @@ def _serve_stdio(options: RuntimeOptions) -> None:
     "reload",
     "bind_to",
     "approve_own_calls",
+    *LOG_OPTIONS,
+    *NOTIFY_OPTIONS,
 )
 def mcp(
     options: RuntimeOptions,
@@ -139,6 +150,8 @@ def mcp(
     *CALLER_OPTIONS,
     "reload",
     "bind_to",
+    *LOG_OPTIONS,
+    *NOTIFY_OPTIONS,
 )
 def acp(options: RuntimeOptions) -> None:
     """Serve an editor that speaks the Agent Client Protocol, on stdin and stdout.

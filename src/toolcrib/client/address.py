@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import ssl
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from toolcrib.errors import UsageError
+from toolcrib.extras import install_command
 from toolcrib.serving.origins import is_loopback
 
 TOKEN_VARIABLE: Final = "TOOLCRIB_TOKEN"
@@ -64,6 +66,7 @@ def server_location(
     """The server at `url`. Without a token it is that of `TOOLCRIB_TOKEN` or, for a server on this
     machine, of the owner's token file. Raises `UsageError`.
     """
+    _check_libraries()
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"{url} is no HTTP address; write it like http://127.0.0.1:8420")
@@ -77,6 +80,13 @@ def server_location(
         None if ca_file is None else Path(ca_file),
         proxy,
     )
+
+
+def _check_libraries() -> None:
+    missing = [name for name in ("httpx2", "websockets") if find_spec(name) is None]
+    if missing:
+        needed = " and ".join(missing)
+        raise UsageError(f"the client needs {needed}; run: {install_command('client')}")
 
 
 def _token(url: str, host: str, token_file: Path | str | None) -> str:

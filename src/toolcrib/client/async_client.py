@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.client.address import server_location
-from toolcrib.client.event_source import StreamedEnvelopes
-from toolcrib.client.http_requests import HttpRequests, Sleep
 from toolcrib.runtime.chat import ChatOperations
 from toolcrib.runtime.session_events import SessionEvents
 
 if TYPE_CHECKING:
     from toolcrib.client.connected_tools import ConnectedTools
+    from toolcrib.client.event_source import StreamedEnvelopes
+    from toolcrib.client.http_requests import Sleep
     from toolcrib.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
@@ -44,6 +44,9 @@ class AsyncClient(ChatOperations):
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         location = server_location(url, token, token_file, ca_file=ca_file, proxy=proxy)
+        # Checked first: a missing library is told with the command that installs it.
+        from toolcrib.client.http_requests import HttpRequests
+
         self._location = location
         self._requests = HttpRequests(location, timeout=timeout, sleep=sleep)
         self._reconnect_seconds = reconnect_seconds
@@ -72,6 +75,7 @@ class AsyncClient(ChatOperations):
         """The events of a session after the record `after`, then those that happen. A lost
         connection is made again, and no event is missed or comes twice.
         """
+        from toolcrib.client.event_source import StreamedEnvelopes
 
         async def follow(seq: int) -> StreamedEnvelopes:
             source = StreamedEnvelopes(

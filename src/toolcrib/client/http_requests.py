@@ -14,7 +14,7 @@ import httpx2
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from toolcrib.errors import RefusalKind, Refused
+from toolcrib.errors import RefusalKind, Refused, UsageError
 from toolcrib.transports.http.routes import ROUTES
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ class HttpRequests:
         idempotency key, which it gets where the operation takes one. Raises `Refused`;
         (unavailable) without an answer.
         """
+        if self._http.is_closed:
+            raise UsageError("this client is closed; make another one")
         route, fields = _BY_NAME[name], dict(params)
         if route.takes_key:
             fields.setdefault("idempotency_key", f"client-{uuid4().hex}")

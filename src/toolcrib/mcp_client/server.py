@@ -59,6 +59,8 @@ class MountedServer:
         self.source = source
         self.tools = RemoteTools()
         self.fault: str | None = "it is being connected to"
+        self._was_away = False
+        """Whether somebody was told that it is not connected."""
         self._on_change = on_change
         self._environ = environ
         self._egress = egress
@@ -174,6 +176,9 @@ class MountedServer:
             lambda name, digest: RemoteHandler(self, name, digest, identity),
         )
         is_change = tools != self.tools or self._connection is not connection
+        if self._was_away and self._connection is not connection:
+            self._was_away = False
+            logger.warning("the MCP server %r is back", self.config.name)
         self.tools, self._connection, self.fault = tools, connection, None
         self._identity = identity
         if is_change:
@@ -189,6 +194,7 @@ class MountedServer:
         is_change = not self._is_closed and (self.fault != fault or self._connection is not None)
         self._connection, self.fault = None, fault
         if is_change:
+            self._was_away = True
             logger.warning("the MCP server %r is not connected: %s", self.config.name, fault)
             self._notify()
 

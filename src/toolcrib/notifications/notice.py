@@ -83,6 +83,24 @@ def failed_notice(event: ToolInvoked) -> Notice:
     )
 
 
+def sample_notice(event: NotificationEvent, at: float) -> Notice:
+    """A notice about nothing, to try a webhook with."""
+    is_failure = event == "failed"
+    return Notice(
+        event=event,
+        notice_id=f"sample.{event}.{int(at)}",
+        at=at,
+        tool="sample_tool",
+        session_id="sample",
+        call_id="sample",
+        principal="toolcrib notifications test",
+        approval_id=None if is_failure else "apr_sample",
+        rule=None if is_failure else "sample",
+        deadline=at + 300 if event == "expiring" else None,
+        failure="tool_error" if is_failure else None,
+    )
+
+
 def body_of(notice: Notice, options: NotificationOptions) -> bytes:
     """The body of the request that carries a notice."""
     match options.format:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from toolcrib.notifications.options import NotificationSource
 from toolcrib.tools.identity import BindTo
 
 Names = tuple[str, ...]
@@ -167,6 +168,16 @@ class LogSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySection:
+    """`telemetry`: what the server exports, and the metrics that it serves."""
+
+    otlp: bool | None = None
+    metrics: bool | None = None
+    metrics_listen: str | None = None
+    metrics_by_principal: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSection:
     """`client`: the server that client commands use."""
 
@@ -200,9 +211,9 @@ class Project:
     client: ClientSection = field(default_factory=ClientSection)
     limits: LimitsSection = field(default_factory=LimitsSection)
     anchors: AnchorsSection = field(default_factory=AnchorsSection)
-    telemetry: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    telemetry: TelemetrySection = field(default_factory=TelemetrySection)
     log: LogSection = field(default_factory=LogSection)
-    notifications: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    notifications: tuple[NotificationSource, ...] = ()
     retention: RetentionSection = field(default_factory=RetentionSection)
     prices: Path | None = None
 

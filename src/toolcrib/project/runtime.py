@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.tools.identity import BindTo
@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.loader import LoadedHostTools
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.mcp_client.config import McpServerConfig
+    from toolcrib.notifications.options import NotificationEvent, NotificationOptions
     from toolcrib.project.project import Project
+    from toolcrib.project.settings import (
+        LogFormatChoice,
+        LogLevelChoice,
+        NotificationFormatChoice,
+    )
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.ownership import CallerChoices
     from toolcrib.runtime.quotas import PrincipalLimits
@@ -64,6 +70,19 @@ class RuntimeOptions:
     reload: bool = False
     bind_to: BindTo = "code"
     approve_own_calls: bool = False
+    log_level: LogLevelChoice | None = None
+    log_format: LogFormatChoice = "text"
+    access_log: bool = True
+    otlp: bool = True
+    metrics: bool = False
+    metrics_listen: str | None = None
+    metrics_by_principal: bool = False
+    notify_url: str | None = field(default=None, repr=False)
+    notify_url_file: Path | None = None
+    notify_secret_file: Path | None = None
+    notify_event: Sequence[str] | None = None
+    notify_format: NotificationFormatChoice = "json"
+    notify_link: str | None = None
     project: Project | None = None
     """The project file; its sections without flags are taken from it."""
     taken: frozenset[str] = frozenset()
@@ -213,6 +232,7 @@ def runtime_config(
         callers_choose=_caller_choices(options),
         principal_limits=_principal_limits(options),
         anchors=_anchors(options),
+        notifications=notifications_of(options),
         retention=_retention(options),
         **_bounds(options),
     )
@@ -325,6 +345,34 @@ def _principal_limits(options: RuntimeOptions) -> PrincipalLimits:
         "payload_bytes_per_day": options.max_bytes_per_day,
     }
     return PrincipalLimits(**{name: most for name, most in limits.items() if most is not None})
+
+
+def notifications_of(options: RuntimeOptions) -> list[NotificationOptions]:
+    """The webhooks of the project and of the flags, for a command that tells them. Raises
+    `UsageError`.
+    """
+    if "notify_url" not in options.taken:
+        return []
+    from toolcrib.notifications.options import EVENTS, NotificationSource
+
+    sources = [*(options.project.notifications if options.project is not None else ())]
+    if options.notify_url is not None or options.notify_url_file is not None:
+        sources.append(
+            NotificationSource(
+                url=options.notify_url,
+                url_file=options.notify_url_file,
+                events=cast("Sequence[NotificationEvent]", options.notify_event or EVENTS),
+                secret_file=options.notify_secret_file,
+                format=options.notify_format,
+                link=options.notify_link,
+            )
+        )
+    elif options.notify_secret_file or options.notify_event or options.notify_link:
+        raise UsageError(
+            "--notify-secret-file, --notify-event and --notify-link describe the webhook of "
+            "--notify-url; give that too"
+        )
+    return [source.read() for source in sources]
 
 
 def prices_of(project: Project | None) -> Prices | None:

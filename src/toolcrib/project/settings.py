@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8420
 
+LogLevelChoice = Literal["debug", "info", "warning", "error"]
+LogFormatChoice = Literal["text", "json"]
+NotificationFormatChoice = Literal["json", "slack", "teams"]
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -37,7 +41,11 @@ class Setting:
     most: float | None = None
 
     def in_project(self, project: Project) -> Any:
-        """The value in a project file; None when the file leaves it out."""
+        """The value in a project file; None when the file leaves it out. A flag for an item of a
+        list describes one more item.
+        """
+        if "[]" in self.key:
+            return None
         value: Any = attrgetter(self.key)(project)
         if self.key == "serve.oidc.roles" and value is not None:
             return _role_pairs(value)
@@ -168,6 +176,59 @@ RUNTIME_SETTINGS: Final = (
     Setting(
         "approve_own_calls", "--approve-own-calls", "approve_own_calls", bool,
         "Let approvers approve calls that they asked for.", False,
+    ),
+    Setting(
+        "log_level", "--log-level", "log.level", LogLevelChoice | None,
+        "The least severe lines that are logged: info over HTTP, else warning.",
+    ),
+    Setting(
+        "log_format", "--log-format", "log.format", LogFormatChoice,
+        "Lines for people, or a JSON object on each line.", "text",
+    ),
+    Setting(
+        "access_log", "--access-log/--no-access-log", "log.access", bool,
+        "Log every request.", True,
+    ),
+    Setting(
+        "otlp", "--otlp/--no-otlp", "telemetry.otlp", bool,
+        "Export spans and metrics as the OTEL_* variables say.", True,
+    ),
+    Setting(
+        "metrics", "--metrics/--no-metrics", "telemetry.metrics", bool,
+        "Serve /metrics for Prometheus to auditors.", False,
+    ),
+    Setting(
+        "metrics_listen", "--metrics-listen", "telemetry.metrics_listen", _TEXT,
+        "Serve /metrics there too; on loopback without a token.", metavar="ADDRESS:PORT",
+    ),
+    Setting(
+        "metrics_by_principal", "--metrics-by-principal/--no-metrics-by-principal",
+        "telemetry.metrics_by_principal", bool,
+        "Say in the metrics of calls who asked.", False,
+    ),
+    Setting(
+        "notify_url", "--notify-url", "notifications[].url", _TEXT,
+        "Tell this webhook of calls that wait, expire or fail.", metavar="URL",
+    ),
+    Setting(
+        "notify_url_file", "--notify-url-file", "notifications[].url_file", _FILE,
+        "The webhook's address in a file, if it is a secret.", metavar="FILE",
+    ),
+    Setting(
+        "notify_secret_file", "--notify-secret-file", "notifications[].secret_file", _FILE,
+        "The key that signs notifications, in base64.", metavar="FILE",
+    ),
+    Setting(
+        "notify_event", "--notify-event", "notifications[].events", _TEXTS,
+        "waiting, expiring or failed: tell only of these; may be repeated.", metavar="EVENT",
+    ),
+    Setting(
+        "notify_format", "--notify-format", "notifications[].format", NotificationFormatChoice,
+        "The form of the body.", "json",
+    ),
+    Setting(
+        "notify_link", "--notify-link", "notifications[].link", _TEXT,
+        "Where a person decides, with {approval_id} in it.", metavar="URL",
     ),
 )  # fmt: skip
 """The settings of a runtime."""
