@@ -16,7 +16,7 @@ EXTRAS := acp,audit,cli,code,llama,mcp,metrics,oidc,openai,otlp,pydantic-ai,relo
 
 .DEFAULT_GOAL := help
 .PHONY: help setup node demo test check lint types unit wire coverage slow crash load docs dist \
-	deploy-check deploy-lint conformance schemathesis model-test bench mutants format clean
+	deploy-check deploy-lint first-hour conformance schemathesis model-test bench mutants format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ demo: $(DEMO_STAMP) ## Run the demo; needs no key and no network
 
 check: lint types unit ## Before every commit: lint, types, unit tests
 
-test: lint types coverage slow crash load docs dist deploy-lint ## All that the CI runs
+test: lint types coverage slow crash load docs dist deploy-lint first-hour ## All that the CI runs
 
 lint: setup ## Lint and check the format
 	$(BIN)/ruff check .
@@ -86,6 +86,9 @@ deploy-lint: setup ## Lint the Dockerfile, the compose file, the proxies' files 
 
 deploy-check: setup ## The same, and build the image if a Docker daemon is there
 	$(BIN)/python scripts/deploy_check.py --build
+
+first-hour: ## What a newcomer does first, from a fresh clone and without rights of root
+	scripts/first_hour.sh
 
 conformance: setup node ## The official MCP conformance suite against our server, in both eras
 	scripts/conformance.sh

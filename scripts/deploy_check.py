@@ -128,18 +128,20 @@ def check_nginx() -> None:
         run(nginx, "-t", "-e", f"{folder}/log", "-c", f"{folder}/nginx.conf")
 
 
-def check_unit() -> None:
-    """Systemd takes the unit, and finds little that it could do to the machine."""
+def check_units() -> None:
+    """Systemd takes the units, and finds little that they could do to the machine."""
     analyze = of_the_machine("systemd-analyze")
     with tempfile.TemporaryDirectory() as folder:
-        unit = Path(folder, "toolcrib.service")
-        text = (DEPLOY / "toolcrib.service").read_text("utf-8")
-        # The program has to be where the unit says.
-        unit.write_text(text.replace("/opt/toolcrib/bin/", f"{BIN}/"), "utf-8")
-        if warnings := run(analyze, "verify", unit).strip():
-            raise Fault(f"toolcrib.service: {warnings}")
+        for source in sorted([*DEPLOY.glob("*.service"), *DEPLOY.glob("*.timer")]):
+            # The program has to be where the unit says.
+            text = source.read_text("utf-8").replace("/opt/toolcrib/bin/", f"{BIN}/")
+            Path(folder, source.name).write_text(text, "utf-8")
+        units = sorted(Path(folder).iterdir())
+        if warnings := run(analyze, "verify", *units).strip():
+            raise Fault(warnings)
         limit = str(int(MOST_EXPOSED * 10))
-        run(analyze, "security", "--offline=true", f"--threshold={limit}", unit)
+        for unit in (unit for unit in units if unit.suffix == ".service"):
+            run(analyze, "security", "--offline=true", f"--threshold={limit}", unit)
 
 
 CHECKS: tuple[Callable[[], None], ...] = (
@@ -148,7 +150,7 @@ CHECKS: tuple[Callable[[], None], ...] = (
     check_compose_with_docker,
     check_caddy,
     check_nginx,
-    check_unit,
+    check_units,
 )
 
 

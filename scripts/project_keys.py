@@ -30,6 +30,8 @@ def updated(page: str) -> str:
 
 def _rows(node: dict[str, Any], path: str = "") -> Iterator[str]:
     node = _resolved(node)
+    if "properties" in node.get("items", {}):
+        node, path = node["items"], f"{path}[]"
     is_row = path in WHOLE or path.startswith("hosted_tools.") or "properties" not in node
     if path and is_row:
         flags = [setting.flag for setting in SETTINGS if setting.key == path]

@@ -118,7 +118,7 @@ async def test_a_form_has_a_field_for_each_argument(folder: Path) -> None:
         "to: JSON object with street, zip or null",
         "urgent: true or false, else false",
         "How many.",
-        "toolcrib tools call send --arguments",
+        """toolcrib tools call send text=hi copies=3 colour=blue 'to={"street": "a", "zip": 5}'""",
         "hi/3/blue/5/False",
     ):
         assert text in seen, seen
@@ -143,11 +143,26 @@ async def test_a_fault_is_told_in_place_and_nothing_is_lost(folder: Path) -> Non
         assert await started.exit_code() == 0
 
 
+@pytest.mark.parametrize("columns", [60, 80, 120])
+async def test_it_fits_the_terminal(folder: Path, columns: int) -> None:
+    """The list, the form, faults and the result stay within the width, in whole words."""
+    with at_terminal("inspect", *MODULE, cwd=folder, columns=columns) as started:
+        seen = await type_each(started, "1", "hi", "12", "2", "blue", "", "")
+        seen += await started.see("Enter: again, t: another tool, q: end > ")
+        started.terminal.type("q\n")
+        assert await started.exit_code() == 0
+
+    lines = seen.replace("\r", "").split("\n")
+    assert [line for line in lines if len(line) > columns] == []
+    assert "hi/2/blue/None/False" in lines
+    assert "colour: one of red, blue, else red" in lines
+
+
 async def test_a_tool_is_chosen_by_number_or_name(folder: Path) -> None:
     """A name that is misspelt is answered with the one that was meant; `t` goes back."""
     with at_terminal("inspect", *MODULE, cwd=folder) as started:
         seen = await type_each(started, "od")
-        assert "2  odd  Take odd numbers." in seen
+        assert "2  odd: Take odd numbers." in seen
         await started.see("did you mean 'odd'?")
         await type_each(started, "2", "seven", "7")
         assert "7 is odd" in await started.see("Enter: again")
@@ -245,3 +260,4 @@ def test_a_schema_without_properties_takes_one_object() -> None:
     form = ArgumentForm({"type": "object"}, {"": '{"a": 1}'})
 
     assert form.arguments() == {"a": 1}
+    assert form.words() == ["--arguments", '{"a": 1}']

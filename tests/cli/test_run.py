@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.approval.pseudo_terminal import pseudo_terminal
-from tests.cli.command import MAIN, PATIENCE, at_terminal, invoke, run, serving
+from tests.cli.command import MAIN, PATIENCE, at_terminal, environment, invoke, run, serving
+from tests.helpers.child_process import child_process
 from toolcrib.store import SqliteStore
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -62,6 +63,17 @@ class TestOneAnswer:
         told = [json.loads(line) for line in exported.splitlines()]
         ran = [each["data"]["name"] for each in told if each["kind"] == "tool.invoked"]
         assert ran == ["add", "shout"]
+
+    @pytest.mark.wire
+    def test_a_resumed_prompt_goes_on_after_the_decision(self, folder: Path) -> None:
+        """F17: with --wait nobody repeats the command after the yes."""
+        first = json.loads(invoke("run", "2 and 3?", *WITH, *STORE, "--json").stdout)
+        words = ("sessions", "resume", first["session_id"], *STORE, *AGAIN, "--wait")
+        with child_process([*MAIN, *words], cwd=folder, env=environment()) as started:
+            approval = started.stderr.next_line("toolcrib approvals approve").split()[3]
+            assert invoke("approvals", "approve", approval, *STORE).exit_code == 0
+            assert started.wait() == 0
+        assert started.stdout.text == "It was 5.\n"
 
     def test_what_tools_print_is_no_answer(self) -> None:
         """Their prints go to stderr; stdout has the model's text alone."""

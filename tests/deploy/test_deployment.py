@@ -2,6 +2,7 @@
 secret. `make deploy-lint` has the programs that read them.
 """
 
+import asyncio
 import json
 import re
 import shlex
@@ -13,7 +14,7 @@ import pytest
 import yaml
 
 from scripts.deploy_check import EXAMPLES, interpolated
-from tests.cli.command import MAIN, environment, invoke, run, serving
+from tests.cli.command import MAIN, environment, run, serving
 from tests.cli.test_help import LEAVES
 from toolcrib.project import read_project
 
@@ -155,11 +156,15 @@ async def test_what_the_image_runs_is_healthy_and_closed(tmp_path: Path) -> None
         [probe] = re.findall(r"HEALTHCHECK.*\\\n\s+CMD (\[.*\])", DOCKERFILE)
         code = json.loads(probe)[2].replace(":8420/", f":{port}/")
         healthy = run_python(code)
-        asked = invoke("sessions", "list", "--url", f"http://127.0.0.1:{port}")
+        url = f"http://127.0.0.1:{port}"
+        asked = await asyncio.to_thread(
+            lambda: run("sessions", "list", "--url", url, TOOLCRIB_TOKEN="tc_nobody_nothing")
+        )
         assert await served.stop() == 0
 
     assert healthy.returncode == 0, healthy.stderr
-    assert asked.exit_code != 0
+    assert asked.returncode == 1
+    assert "this token is not known here" in asked.stderr
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:

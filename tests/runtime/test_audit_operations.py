@@ -136,3 +136,27 @@ async def test_a_runtime_keeps_its_retention(sqlite_path: Path) -> None:
                     # Each look takes a turn of the store's thread.
                     pass
         assert [record.payload is None for record in store.records("old")] == [True, True, False]
+
+
+async def test_sessions_have_filters_and_pages() -> None:
+    """Newcomers C, GET /v1/sessions has no parameters: by time, owner and state, in pages."""
+    async with serving(host_tool("add")) as runtime:
+        await play(runtime)
+        await runtime.as_principal(BOB).close_session("bob:1")
+        auditor = runtime.as_principal(AUDITOR)
+
+        async def listed(**filters: Any) -> list[str]:
+            return [each.session_id for each in (await auditor.list_sessions(**filters)).sessions]
+
+        assert await listed(owner="alice") == ["alice:1"]
+        assert await listed(state="closed") == ["bob:1"]
+        assert await listed(state="open", limit=1) == ["alice:1"]
+        assert await listed(newest_first=True) == ["bob:1", "alice:1"]
+        assert await listed(until="1h") == []
+        assert await listed(since="1h", state="open") == ["alice:1"]
+        first = await auditor.list_sessions(limit=1)
+        assert await listed(limit=1, cursor=first.cursor) == ["bob:1"]
+        with pytest.raises(Refused, match="is no time"):
+            await auditor.list_sessions(since="yesterday")
+        own = await runtime.as_principal(BOB).list_sessions(owner="alice")
+        assert own.sessions == []

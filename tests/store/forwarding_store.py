@@ -64,9 +64,23 @@ class ForwardingStore:
         self._storage.commit(lease, commit)
 
     def sessions(
-        self, *, owner: str | None = None, cursor: str | None = None, limit: int = FEW
+        self,
+        *,
+        owner: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        newest_first: bool = False,
+        cursor: str | None = None,
+        limit: int = FEW,
     ) -> StorePage[SessionInfo]:
-        return self._storage.sessions(owner=owner, cursor=cursor, limit=limit)
+        return self._storage.sessions(
+            owner=owner,
+            since=since,
+            until=until,
+            newest_first=newest_first,
+            cursor=cursor,
+            limit=limit,
+        )
 
     def session(self, session_id: str) -> SessionInfo:
         return self._storage.session(session_id)

@@ -12,9 +12,8 @@ from tests.store.processes import child
 from tests.store.test_migrations import make_version_2
 from toolcrib.errors import StoreError
 from toolcrib.store import SqliteStore
-from toolcrib.store.backup import back_up, restore
+from toolcrib.store.backup import back_up, restore, schema_of, store_facts
 from toolcrib.store.store import ApprovalFiled, Artifact, ArtifactKept, CallOpened, Lease
-from toolcrib.store.store_facts import schema_of, store_facts
 from toolcrib.store.verification import verify_session
 
 SECRET = b'{"token":"hush"}'

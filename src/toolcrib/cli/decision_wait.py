@@ -1,10 +1,10 @@
-"""Waiting for the decision on a call, wherever it is made, and going on with the call."""
+"""Waiting for the decision on a call, wherever it is made, and going on with the call or prompt."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.cli.results import show_wait
+from toolcrib.cli.results import show_prompt_wait, show_wait
 from toolcrib.cli.service import plain
 
 if TYPE_CHECKING:
@@ -32,6 +32,33 @@ def result_after_decision(
         return service.complete(_decided(service.operations, session_id, waiting))
     except KeyboardInterrupt:
         return dict(waiting)
+
+
+def prompt_after_decision(
+    service: BlockingOperations, waiting: Mapping[str, Any], place: RequestPlace
+) -> dict[str, Any]:
+    """The result of a prompt that waits, once somebody has decided what it waits for. Ctrl-C leaves
+    it waiting, and gives the result that it had.
+    """
+    try:
+        show_prompt_wait(waiting, place)
+        return service.complete(_answered(service.operations, waiting))
+    except KeyboardInterrupt:
+        return dict(waiting)
+
+
+async def _answered(operations: TypedOperations, waiting: Mapping[str, Any]) -> dict[str, Any]:
+    import asyncio
+
+    result = dict(waiting)
+    while result["status"] == "waiting":
+        states = [(await operations.get_approval(each)).state for each in result["pending"]]
+        if all(state == "pending" for state in states):
+            await asyncio.sleep(POLL_SECONDS)
+            continue
+        resumed = await operations.resume_prompt(result["session_id"], waits=False)
+        result = plain(resumed)
+    return result
 
 
 async def _decided(

@@ -9,21 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from toolcrib.cli.http_options import ServerOptions, serve_over_http, takes_access_options
-from toolcrib.cli.output import require_extra, show_note
-from toolcrib.cli.runtime_options import (
-    HOST_OPTIONS,
-    RuntimeOptions,
-    takes_runtime_options,
+from toolcrib.cli.http_options import (
+    ApproveByElicitation,
+    ServerOptions,
+    serve_over_http,
+    takes_access_options,
 )
+from toolcrib.cli.output import require_extra, show_note
+from toolcrib.cli.runtime_options import RuntimeOptions, check_model, takes_runtime_options
+from toolcrib.cli.serve import SERVED_OPTIONS
 
 if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
 
 
-@takes_runtime_options(*HOST_OPTIONS)
+@takes_runtime_options(*SERVED_OPTIONS)
 @takes_access_options()
-def dev(options: RuntimeOptions, server: ServerOptions) -> None:
+def dev(
+    options: RuntimeOptions,
+    server: ServerOptions,
+    approve_by_elicitation: ApproveByElicitation = "role",
+) -> None:
     """Serve the project of this folder over HTTP and MCP, and reload what changes.
 
     A change of a tool, a policy or the project file takes effect at once; a fault is told, and
@@ -39,9 +45,11 @@ def dev(options: RuntimeOptions, server: ServerOptions) -> None:
             "there are no tools: make a project with `toolcrib init FOLDER` and run it there, or "
             "name --host-tools-module MODULE"
         )
+    check_model(options)
     serve_over_http(
         replace(options, reload=True),
         server,
+        approve_by_elicitation,
         on_ready=lambda url, runtime: _invite(url, runtime, server),
     )
 

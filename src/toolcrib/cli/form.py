@@ -135,6 +135,12 @@ class ArgumentForm:
         }
         return values.pop(_WHOLE) if _WHOLE in values else values
 
+    def words(self) -> list[str]:
+        """The arguments that were typed, as `tools call` takes them."""
+        if _WHOLE in self.typed:
+            return ["--arguments", self.typed[_WHOLE]]
+        return [f"{name}={text}" for name, text in self.typed.items()]
+
     def _ask(self, asked: Field) -> None:
         show_note(asked.heading())
         while True:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shlex
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +20,8 @@ from toolcrib.cli.tools import make_call, session_of
 from toolcrib.errors import EndOfInput, Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toolcrib.runtime.blocking_operations import BlockingOperations
 
 
@@ -57,20 +59,33 @@ def inspect(
         session_of(service) as session_id,
     ):
         try:
-            _Inspection(service, session_id, place).run(tool)
+            _Inspection(service, session_id, place, _own_options(tool)).run(tool)
         except EndOfInput:
             return
+
+
+def _own_options(tool: str | None) -> list[str]:
+    """The options of this command, for a command that does the same."""
+    words = sys.argv[sys.argv.index("inspect") + 1 :] if "inspect" in sys.argv else []
+    if tool in words:
+        words.remove(tool)
+    return words
 
 
 class _Inspection:
     """Chooses a tool, fills in its form, calls it, and begins again."""
 
     def __init__(
-        self, service: BlockingOperations, session_id: str, place: RequestPlace | None
+        self,
+        service: BlockingOperations,
+        session_id: str,
+        place: RequestPlace | None,
+        options: Sequence[str],
     ) -> None:
         self._service = service
         self._session_id = session_id
         self._place = place
+        self._options = options
         self._forms: dict[str, ArgumentForm] = {}
 
     def run(self, name: str | None) -> None:
@@ -89,7 +104,7 @@ class _Inspection:
         if not tools:
             fail("there are no tools to inspect")
         for number, tool in enumerate(tools, 1):
-            show(f"{number:>3}  {tool['name']}  {tool['description'].splitlines()[0]}")
+            show(f"{number:>3}  {tool['name']}: {tool['description'].splitlines()[0]}")
         answer = read_line("\nTool, by name or number (q ends) > ")
         if answer == "q":
             raise EndOfInput
@@ -130,8 +145,8 @@ class _Inspection:
     def _call(self, name: str, form: ArgumentForm) -> dict[str, Any]:
         arguments = form.arguments()
         if not form.has_secret:
-            text = shlex.quote(json.dumps(arguments, ensure_ascii=False))
-            show_note(f"\ntoolcrib tools call {name} --arguments {text}", "dim")
+            words = ["toolcrib", "tools", "call", name, *form.words(), *self._options]
+            show_note(f"\n{shlex.join(words)}", "dim")
         result = make_call(self._service, self._session_id, name, arguments)
         show_call(result, self._session_id, self._place)
         return result

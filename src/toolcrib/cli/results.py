@@ -148,13 +148,27 @@ def prompt_status(result: Mapping[str, Any]) -> Exit:
             return Exit.FAILED
 
 
-def _how_to_resume(result: Mapping[str, Any], place: RequestPlace | None) -> str:
-    waiting = f"the prompt waits for approval of {', '.join(result['pending'])}."
-    if place is None:
-        return f"{waiting} Nobody can decide it: run again with --store FILE, or at a terminal."
+def show_prompt_wait(result: Mapping[str, Any], place: RequestPlace) -> None:
+    """Say what a command waits for, and how it is decided."""
+    ending = "The command goes on then; Ctrl-C leaves the prompt waiting."
+    show_note(f"{_waiting_prompt_text(result, place)}\n{ending}", "yellow")
+
+
+def _waiting_prompt_text(result: Mapping[str, Any], place: RequestPlace) -> str:
     names = result["pending"]
     commands = [f"\n  toolcrib approvals approve {name}{place.options}" for name in names]
     return (
-        f"{waiting} {place.who} with:{''.join(commands)}\n"
+        f"the prompt waits for approval of {', '.join(names)}. {place.who} with:{''.join(commands)}"
+    )
+
+
+def _how_to_resume(result: Mapping[str, Any], place: RequestPlace | None) -> str:
+    if place is None:
+        return (
+            f"the prompt waits for approval of {', '.join(result['pending'])}. Nobody can decide "
+            "it: run again with --store FILE, or at a terminal."
+        )
+    return (
+        f"{_waiting_prompt_text(result, place)}\n"
         f"then resume with: toolcrib sessions resume {result['session_id']}{place.options} ..."
     )

@@ -6,7 +6,7 @@ client that started it, and `toolcrib acp` the editor that did.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -33,8 +33,7 @@ from toolcrib.cli.runtime_options import (
 from toolcrib.project.settings import ACCESS_SETTINGS, ELICITATION_SETTING, RUNTIME_SETTINGS
 from toolcrib.transports.mcp.options import McpOptions
 
-
-@takes_runtime_options(
+SERVED_OPTIONS: Final = (
     *HOST_OPTIONS,
     "hooks",
     "approver_place",
@@ -43,13 +42,16 @@ from toolcrib.transports.mcp.options import McpOptions
     "allow_egress",
     *CALLER_OPTIONS,
     *ANCHOR_OPTIONS,
-    "reload",
     "bind_to",
     "approve_own_calls",
     *LOG_OPTIONS,
     *HTTP_WATCH_OPTIONS,
     *NOTIFY_OPTIONS,
 )
+"""The options of a runtime that others use over HTTP."""
+
+
+@takes_runtime_options(*SERVED_OPTIONS, "reload")
 @takes_access_options()
 def serve(
     options: RuntimeOptions,

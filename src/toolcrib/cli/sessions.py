@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -42,14 +43,41 @@ PAGE = 1_000
 
 @app.command("list")
 def list_command(
-    store: OptionalStore = None, url: Url = None, token_file: TokenFile = None, json: Json = False
+    store: OptionalStore = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    owner: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Sessions of this principal.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Made from then on: 7d, 2026-11-17.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Made before then.")] = None,
+    state: Annotated[
+        str | None, typer.Option(metavar="STATE", help="open (in that process) or closed.")
+    ] = None,
+    newest_first: Annotated[
+        bool, typer.Option("--newest-first", help="The newest first; else the oldest.")
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option("-n", "--limit", min=1, help="How many at most.")
+    ] = None,
+    json: Json = False,
 ) -> None:
-    """Print every session, oldest first.
+    """Print the sessions, oldest first.
 
-    Example: toolcrib sessions list --store crib.sqlite3
+    Example: toolcrib sessions list --since 7d --owner alice --store crib.sqlite3
     """
+    filters: dict[str, Any] = {
+        "owner": owner,
+        "since": since,
+        "until": until,
+        "state": state,
+        "newest_first": newest_first,
+    }
     with open_service(store, url, token_file) as service:
-        sessions = [_with_store(service, facts) for facts in _every_session(service)]
+        every_session = islice(_every_session(service, filters), limit)
+        sessions = [_with_store(service, facts) for facts in every_session]
     if json:
         show_json(plain(sessions))
         return
@@ -69,10 +97,12 @@ def _row(facts: SessionFacts) -> Row:
     return Row(cells, STATUS_STYLES["pending"] if waits else None)
 
 
-def _every_session(service: BlockingOperations) -> Iterator[SessionFacts]:
+def _every_session(
+    service: BlockingOperations, filters: Mapping[str, Any]
+) -> Iterator[SessionFacts]:
     cursor: str | None = ""
     while cursor is not None:
-        page = service.list_sessions(cursor=cursor or None, limit=PAGE)
+        page = service.list_sessions(**filters, cursor=cursor or None, limit=PAGE)
         yield from page.sessions
         cursor = page.cursor
 
@@ -141,6 +171,9 @@ def resume(
     options: RuntimeOptions,
     session: SessionId,
     approve: ApproveOption = "ask",
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for the approvals that it needs, then go on.")
+    ] = False,
     url: Url = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -155,14 +188,19 @@ def resume(
     options = replace(options, approver=approver_for(approve, has_store=options.store is not None))
     store = options.store
     address = chosen_url(url)
-    if address is None and None in (store, options.adapter):
+    if address is None and (store is None or not options.has_model):
         raise typer.BadParameter(
             "to resume here, name --store FILE and --adapter MODULE:NAME; on a server, --url URL"
         )
+    place = place_of(store, address, token_file)
     with open_hosted_service(options, url, token_file, needs_tools=False) as service:
         service.resume_session(session)
         result = plain(service.resume_prompt(session, waits=False))
-    finish_prompt(result, place_of(store, address, token_file), json=json)
+        if wait and place is not None and result["status"] == "waiting":
+            from toolcrib.cli.decision_wait import prompt_after_decision
+
+            result = prompt_after_decision(service, result, place)
+    finish_prompt(result, place, json=json)
 
 
 def _with_store(service: BlockingOperations, facts: SessionFacts) -> SessionFacts:

@@ -25,7 +25,7 @@ def info(store: StoreFile, json: Json = False) -> None:
 
     Example: toolcrib store info --store crib.sqlite3
     """
-    from toolcrib.store.store_facts import store_facts
+    from toolcrib.store.backup import store_facts
 
     try:
         facts = store_facts(store)
@@ -112,8 +112,8 @@ def migrate(
 
     Example: toolcrib store migrate --check --store crib.sqlite3
     """
+    from toolcrib.store.backup import schema_of
     from toolcrib.store.sqlite_schema import SCHEMA_VERSION
-    from toolcrib.store.store_facts import schema_of
 
     try:
         schema = schema_of(store)

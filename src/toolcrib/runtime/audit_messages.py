@@ -10,14 +10,12 @@ from pydantic import Field
 
 from toolcrib.approval.decision import ActorKind
 from toolcrib.failures import FailureKind
-from toolcrib.runtime.messages import OperationParams
+from toolcrib.runtime.messages import OperationParams, Time
 from toolcrib.store.call_query import CallRow, RowDecision, RowKind, SumKey, UsageSum
 
 MAX_CALLS: Final = 1_000
 """How many calls one result may hold."""
 
-Time: TypeAlias = float | Annotated[str, Field(max_length=64)]
-"""Seconds since the epoch, a time in ISO 8601 (in UTC without an offset), or how long ago: `7d`."""
 Kind: TypeAlias = RowKind | Literal["any"]
 Filter: TypeAlias = Annotated[str, Field(min_length=1, max_length=512)]
 

@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, cast
 from toolcrib.approval.duration import read_duration
 from toolcrib.errors import Refused, ToolcribError, UsageError
 from toolcrib.runtime.audit_messages import Calls, Sums
+from toolcrib.runtime.messages import Sessions
 from toolcrib.store.call_query import ROW_STATUSES, CallQuery, RowStatus
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toolcrib.clock import Clock
     from toolcrib.runtime.audit_messages import ListCalls, SumCalls
+    from toolcrib.runtime.messages import ListSessions, SessionFacts
     from toolcrib.runtime.principal import Principal
-    from toolcrib.store.store import Store
+    from toolcrib.store.store import SessionInfo, Store
 
 
 async def list_calls(store: Store, params: ListCalls, who: Principal) -> Calls:
@@ -70,6 +74,44 @@ async def sum_calls(store: Store, params: SumCalls, who: Principal) -> Sums:
     )
     sums = await ask_store(store, store.call_sums, query, params.by)
     return Sums(sums=sums)
+
+
+async def list_sessions(
+    store: Store,
+    params: ListSessions,
+    who: Principal,
+    facts_of: Callable[[SessionInfo], SessionFacts],
+) -> Sessions:
+    """A page of sessions: one's own, or for auditors all. A page of one state may take the store
+    several.
+    """
+    owner = owner_seen(params.owner, who)
+    since, until = read_time(params.since, "since"), read_time(params.until, "until")
+    if owner is _NOBODY:
+        return Sessions(sessions=[])
+
+    def read() -> Sessions:
+        sessions: list[SessionFacts] = []
+        cursor = params.cursor
+        while True:
+            try:
+                page = store.sessions(
+                    owner=owner,
+                    since=since,
+                    until=until,
+                    newest_first=params.newest_first,
+                    cursor=cursor,
+                    limit=params.limit - len(sessions),
+                )
+            except (ValueError, OverflowError):
+                raise Refused("invalid", "unknown cursor; list again without one") from None
+            every_facts = map(facts_of, page.items)
+            sessions += [each for each in every_facts if params.state in (None, each.state)]
+            cursor = page.cursor
+            if cursor is None or len(sessions) == params.limit:
+                return Sessions(sessions=sessions, cursor=cursor)
+
+    return await ask_store(store, read)
 
 
 _NOBODY = "\0"

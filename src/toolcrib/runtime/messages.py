@@ -41,6 +41,8 @@ NewSessionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")]
 """The id of a new session."""
 Key = Annotated[str, Field(min_length=1, max_length=255)]
 """An idempotency key."""
+Time: TypeAlias = float | Annotated[str, Field(max_length=64)]
+"""Seconds since the epoch, a time in ISO 8601 (in UTC without an offset), or how long ago: `7d`."""
 CallId = Annotated[str, Field(min_length=1, max_length=256)]
 
 
@@ -121,9 +123,15 @@ class OneSession(OperationParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListSessions(OperationParams):
-    """A page of the sessions that the principal may see; `owner` picks those of one principal."""
+    """A page of the sessions that the principal may see: of one owner, created in this time, open
+    or closed.
+    """
 
     owner: str | None = None
+    since: Time | None = None
+    until: Time | None = None
+    state: SessionState | None = None
+    newest_first: bool = False
     cursor: Annotated[str, Field(max_length=255)] | None = None
     limit: Annotated[int, Ge(1), Le(MAX_SESSIONS)] = 100
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.errors import LeaseHeld, Refused, SessionNotFound
 from toolcrib.host_tools.session_tools import SessionTools
 from toolcrib.ledger.record import Record
+from toolcrib.runtime.audit_operations import list_sessions
 from toolcrib.runtime.client_tools import (
     ClientCalls,
     admit_client_tools,
@@ -362,19 +363,7 @@ class LiveSessions:
 
     async def facts(self, params: ListSessions, who: Principal) -> Sessions:
         """A page of the sessions of the store that `who` may see, open here or not."""
-        owner = params.owner if who.sees_all else who.name
-        if params.owner not in (None, owner):
-            return Sessions(sessions=[])
-
-        def read() -> Sessions:
-            try:
-                page = self._store.sessions(owner=owner, cursor=params.cursor, limit=params.limit)
-            except (ValueError, OverflowError):
-                raise Refused("invalid", "unknown cursor; list again without one") from None
-            sessions = [self._facts(info) for info in page.items]
-            return Sessions(sessions=sessions, cursor=page.cursor)
-
-        return await ask_store(self._store, read)
+        return await list_sessions(self._store, params, who, self._facts)
 
     async def facts_of(self, session_id: str, who: Principal) -> SessionFacts:
         """The facts of one session of the store. Raises `Refused` (not_found)."""

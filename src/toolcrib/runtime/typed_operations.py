@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Preview,
         Revoked,
     )
-    from toolcrib.runtime.audit_messages import Calls, Kind, Sums, Time
+    from toolcrib.runtime.audit_messages import Calls, Kind, Sums
     from toolcrib.runtime.config import WhenBusy
     from toolcrib.runtime.messages import (
         ArtifactPage,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         PromptResult,
         SessionFacts,
         Sessions,
+        SessionState,
+        Time,
         ToolFacts,
         Tools,
     )
@@ -139,10 +141,28 @@ class TypedOperations(ABC):
         return await self.run_operation("session.get", {"session_id": session_id})
 
     async def list_sessions(
-        self, *, owner: str | None = None, cursor: str | None = None, limit: int = 100
+        self,
+        *,
+        owner: str | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        state: SessionState | None = None,
+        newest_first: bool = False,
+        cursor: str | None = None,
+        limit: int = 100,
     ) -> Sessions:
-        """A page of the sessions, oldest first; `owner` picks those of one principal."""
-        params = _without_none(owner=owner, cursor=cursor, limit=limit)
+        """A page of the sessions, oldest first: of one owner, created in this time (see
+        `list_calls`), open or closed.
+        """
+        params = _without_none(
+            owner=owner,
+            since=since,
+            until=until,
+            state=state,
+            newest_first=newest_first,
+            cursor=cursor,
+            limit=limit,
+        )
         return await self.run_operation("session.list", params)
 
     async def resume_session(

@@ -158,13 +158,26 @@ class MemoryStore(MemoryInbox):
             session.records.extend(commit.records)
 
     def sessions(
-        self, *, owner: str | None = None, cursor: str | None = None, limit: int = PAGE_SIZE
+        self,
+        *,
+        owner: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        newest_first: bool = False,
+        cursor: str | None = None,
+        limit: int = PAGE_SIZE,
     ) -> StorePage[SessionInfo]:
-        """The sessions of a principal, or every session; oldest first."""
-        with self._lock:
-            page = self._sessions.page(
-                cursor, limit, lambda session: owner in (None, session.owner)
+        """The sessions of a principal, or every session, created in this time; oldest first."""
+
+        def is_wanted(session: _Session) -> bool:
+            return (
+                owner in (None, session.owner)
+                and (since is None or session.created_at >= since)
+                and (until is None or session.created_at < until)
             )
+
+        with self._lock:
+            page = self._sessions.page(cursor, limit, is_wanted, newest_first=newest_first)
             return StorePage(tuple(session.info() for session in page.items), page.cursor)
 
     def session(self, session_id: str) -> SessionInfo:

@@ -46,13 +46,20 @@ class Numbered(Generic[T]):
         }
 
     def page(
-        self, cursor: str | None, limit: int, is_wanted: Callable[[T], bool] = lambda _: True
+        self,
+        cursor: str | None,
+        limit: int,
+        is_wanted: Callable[[T], bool] = lambda _: True,
+        *,
+        newest_first: bool = False,
     ) -> StorePage[T]:
-        after = int(cursor or 0)
+        last = None if cursor is None else int(cursor)
+        items = reversed(self.by_id.values()) if newest_first else self.by_id.values()
         wanted = [
             (number, item)
-            for number, item in self.by_id.values()
-            if number > after and is_wanted(item)
+            for number, item in items
+            if (last is None or (number < last if newest_first else number > last))
+            and is_wanted(item)
         ]
         page = wanted[:limit]
         end = str(page[-1][0]) if len(wanted) > limit else None

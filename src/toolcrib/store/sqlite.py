@@ -136,10 +136,17 @@ class SqliteStore:
         )
 
     def sessions(
-        self, *, owner: str | None = None, cursor: str | None = None, limit: int = PAGE_SIZE
+        self,
+        *,
+        owner: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        newest_first: bool = False,
+        cursor: str | None = None,
+        limit: int = PAGE_SIZE,
     ) -> StorePage[SessionInfo]:
-        """The sessions of a principal, or every session; oldest first."""
-        return self._read().sessions(owner, cursor, limit)
+        """The sessions of a principal, or every session, created in this time; oldest first."""
+        return self._read().sessions(owner, since, until, cursor, limit, newest_first=newest_first)
 
     def session(self, session_id: str) -> SessionInfo:
         """One session. Raises `SessionNotFound`."""

@@ -24,9 +24,6 @@ _SESSIONS = (
     "SELECT session_id, created_at, settings, head_seq, head_hash, holder, expires_at, owner, rowid"
     " FROM sessions"
 )
-_NEXT_SESSIONS = "(created_at, rowid) > (?, ?) ORDER BY created_at, rowid LIMIT ?"
-_SESSION_PAGE = f"{_SESSIONS} WHERE {_NEXT_SESSIONS}"
-_OWN_SESSION_PAGE = f"{_SESSIONS} WHERE owner = ? AND {_NEXT_SESSIONS}"
 _FIELDS = (
     "SELECT r.session_id, r.seq, r.kind, r.at, r.call_id, p.payload, r.payload_digest, r.previous,"
     " r.hash FROM records r"
@@ -70,14 +67,36 @@ class Reader:
             except sqlite3.Error as error:
                 raise self._file.explain(error) from error
 
-    def sessions(self, owner: str | None, cursor: str | None, limit: int) -> StorePage[SessionInfo]:
-        """The sessions of a principal, or every session; oldest first."""
-        created_at, row_id = (cursor or "-inf 0").split()
-        next_page = (float(created_at), int(row_id), limit + 1)
-        if owner is None:
-            rows = self.rows(_SESSION_PAGE, *next_page)
-        else:
-            rows = self.rows(_OWN_SESSION_PAGE, owner, *next_page)
+    def sessions(
+        self,
+        owner: str | None,
+        since: float | None,
+        until: float | None,
+        cursor: str | None,
+        limit: int,
+        *,
+        newest_first: bool,
+    ) -> StorePage[SessionInfo]:
+        """The sessions of a principal, or every session, created in this time; oldest first."""
+        order, sign = ("DESC", "<") if newest_first else ("ASC", ">")
+        created_at, row_id = (cursor or ("inf 0" if newest_first else "-inf 0")).split()
+        wanted: list[tuple[str, tuple[object, ...]]] = [
+            (f"(created_at, rowid) {sign} (?, ?)", (float(created_at), int(row_id)))
+        ]
+        for condition, value in (
+            ("owner = ?", owner),
+            ("created_at >= ?", since),
+            ("created_at < ?", until),
+        ):
+            if value is not None:
+                wanted.append((condition, (value,)))
+        where = " AND ".join(condition for condition, _ in wanted)
+        parameters = [value for _, values in wanted for value in values]
+        rows = self.rows(
+            f"{_SESSIONS} WHERE {where} ORDER BY created_at {order}, rowid {order} LIMIT ?",
+            *parameters,
+            limit + 1,
+        )
         end = f"{rows[limit - 1][1]!r} {rows[limit - 1][-1]}" if len(rows) > limit else None
         return StorePage(tuple(self._info(row) for row in rows[:limit]), end)
 

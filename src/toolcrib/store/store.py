@@ -265,9 +265,16 @@ class LedgerStore(Protocol):
         ...
 
     def sessions(
-        self, *, owner: str | None = None, cursor: str | None = None, limit: int = PAGE_SIZE
+        self,
+        *,
+        owner: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        newest_first: bool = False,
+        cursor: str | None = None,
+        limit: int = PAGE_SIZE,
     ) -> StorePage[SessionInfo]:
-        """The sessions of a principal, or every session; oldest first."""
+        """The sessions of a principal, or every session, created in this time; oldest first."""
         ...
 
     def session(self, session_id: str) -> SessionInfo:
