@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.cli.command import at_terminal
+from tests.helpers.screen import WIDTHS, past_the_edge, screen_lines
 from tests.store.facts import FakeClock
 from tests.store.test_calls import TenCents, play
 from toolcrib import Executor, Session, tool
@@ -131,3 +133,27 @@ def test_wrong_options_are_named(crib: Path, options: list[str], fault: str) -> 
 
     assert done.exit_code != 0
     assert fault in done.stderr
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize(
+    "command", [("calls", "--kind", "any"), ("audit", "usage", "--by", "principal")]
+)
+async def test_tables_fit_the_terminal(
+    command: tuple[str, ...], columns: int, sqlite_path: Path, tmp_path: Path
+) -> None:
+    """At 60, 80 and 120 columns each call is one line, with its header and its status."""
+    with SqliteStore(sqlite_path, clock=FakeClock(), prices=TenCents()) as store:
+        await play(store, FakeClock())
+
+    with at_terminal(*command, "--store", sqlite_path, cwd=tmp_path, columns=columns) as started:
+        shown = await started.rest()
+        assert await started.exit_code() == 0
+
+    assert past_the_edge(shown, columns) == []
+    lines = screen_lines(shown)
+    assert len([line for line in lines if "bob" in line or "alice" in line]) == (
+        10 if command[0] == "calls" else 2
+    )
+    assert ("status" if command[0] == "calls" else "p95") in lines[0]

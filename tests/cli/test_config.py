@@ -52,6 +52,7 @@ def test_every_value_has_its_origin(project: Path) -> None:
     assert rows["limits.call.timeout"]["origin"] == "toolcrib.yaml:7"
     assert rows["client.url"]["origin"] == "environment TOOLCRIB_URL"
     assert rows["serve.host"] == {"key": "serve.host", "value": "127.0.0.1", "origin": "default"}
+    assert rows["limits.principal.concurrent_calls"]["value"] == 200
 
 
 def test_no_secret_is_shown(project: Path) -> None:

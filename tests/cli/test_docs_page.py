@@ -15,6 +15,10 @@ ELSEWHERE = {"acp", "mcp"}
 """Commands with a page of their own."""
 
 
+SAME = {"dev": "serve"}
+"""Commands whose section sends the reader to that of another for the options of both."""
+
+
 def section(name: str) -> str:
     """What the page says of a command."""
     found = re.search(rf"^### `toolcrib {name}`\n(.*?)(?=^##|\Z)", PAGE, re.DOTALL | re.MULTILINE)
@@ -32,6 +36,9 @@ def test_every_command_has_a_section(name: str) -> None:
 def test_every_option_is_on_the_page(name: str) -> None:
     """A reader finds each option where the command is told of."""
     shown = section(name.split()[0])
+    if name in SAME:
+        assert f"[`{SAME[name]}`](#toolcrib-{SAME[name]})" in shown
+        shown += section(SAME[name])
     options = {
         option
         for each in LEAVES[name].params

@@ -253,3 +253,35 @@ class TestPolicy:
         asks = json.loads(invoke("policy", "explain", "--tool", "shout", "--json").stdout)
         assert asks["verdict"]["effect"] == "ask"
         assert "did you mean 'shout'?" in invoke("policy", "explain", "--tool", "shuot").stderr
+
+
+class TestModel:
+    """`run` and `sessions resume` have the model of the project."""
+
+    def test_run_needs_no_option(self, project: Path) -> None:
+        """The model, its instructions, the tools, the policy and the store are of the file."""
+        (project / "toolcrib.yaml").write_text(
+            f"{PROJECT}model: {{adapter: 'cli_model:again'}}\ninstructions: Be brief.\n", "utf-8"
+        )
+        done = invoke("run", "How much was it?")
+        assert (done.exit_code, done.stdout.strip()) == (0, "It was 5."), done.stderr
+
+    def test_a_flag_replaces_the_model(self, project: Path) -> None:
+        """Whatever form the file has."""
+        (project / "toolcrib.yaml").write_text(f"{PROJECT}model: {{openai: gpt-5.1}}\n", "utf-8")
+        done = invoke("run", "How much was it?", "--adapter", "cli_model:again")
+        assert (done.exit_code, done.stdout.strip()) == (0, "It was 5."), done.stderr
+
+    def test_no_model_is_told(self, project: Path) -> None:
+        """With the key that would name one."""
+        done = invoke("run", "How much was it?")
+        assert done.exit_code == 2
+        assert "a model in toolcrib.yaml" in " ".join(done.stderr.split())
+
+
+def test_tokens_are_those_of_the_project(project: Path) -> None:
+    """The command that makes them and the server that checks them read one file."""
+    (project / "toolcrib.yaml").write_text("serve: {tokens: tokens.json}\n", "utf-8")
+    assert invoke("tokens", "create", "ann", "--role", "caller").exit_code == 0
+    assert (project / "tokens.json").is_file()
+    assert "ann" in invoke("tokens", "list").stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from toolcrib.project.hosted_tools import hosted_kinds, hosted_tools_of
 from toolcrib.project.model import adapter_of
 from toolcrib.project.runtime import RuntimeOptions, hosted_runtime
 from toolcrib.project.settings import RUNTIME_SETTINGS
+from toolcrib.store import Retention
 
 CODE = '''
 from toolcrib import tool
@@ -294,5 +296,27 @@ async def test_one_server_name_is_used_once(folder: Path) -> None:
         folder, "mcp_servers:\n  shop: {command: ./shop}\nmcp_servers_file: .mcp.json\n"
     )
     with pytest.raises(InvalidTool, match="has a server of that name already"):
+        async with hosted_runtime(given, print):
+            pass
+
+
+async def test_a_server_keeps_the_retention_of_the_file(folder: Path) -> None:
+    """Newcomers C, no retention: the server prunes; a command that only passes by deletes
+    nothing.
+    """
+    given = options(folder, "store: crib.sqlite3\nretention: {older_than: 90d, every: 10m}\n")
+    serving = replace(given, taken=given.taken | {"anchor_file"})
+    async with hosted_runtime(serving, print) as host:
+        expected = Retention(older_than=90 * 86_400.0, every_seconds=600.0)
+        assert host.runtime.config.retention == expected
+    async with hosted_runtime(given, print) as host:
+        assert host.runtime.config.retention is None
+
+
+async def test_requests_are_priced_by_the_file_of_the_project(folder: Path) -> None:
+    """A wrong file is refused before the store is opened."""
+    (folder / "prices.yaml").write_text("models: {m: {input: 1}}", "utf-8")
+    given = options(folder, "store: crib.sqlite3\nprices: prices.yaml\n")
+    with pytest.raises(UsageError, match="m: write `input` and `output`"):
         async with hosted_runtime(given, print):
             pass

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.store.facts import FakeClock, event
+from tests.store.facts import PERSON, FakeClock, event, request
 from toolcrib import Answer, Approve, Deny, Executor, Session, tool
 from toolcrib.approval.caller import Caller
+from toolcrib.approval.decision import Decided
 from toolcrib.errors import LedgerBroken
+from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
 from toolcrib.ledger.prompt_events import ModelResponded, PromptResumed, PromptStarted
 from toolcrib.store import MemoryStore, SqliteStore, Store
 from toolcrib.store.call_query import CallQuery, CallRow, RowStatus
@@ -446,3 +448,21 @@ def test_sessions_are_listed_by_time_and_owner(store: Store, clock: FakeClock) -
     assert listed(newest_first=True) == ["s3", "s2", "s1", "s0"]
     assert listed(since=101.0, until=103.0) == ["s1", "s2"]
     assert listed(owner="alice", since=101.0, newest_first=True) == ["s3", "s2"]
+
+
+async def test_a_call_that_is_asked_about_again_has_no_decision(
+    store: Store, clock: FakeClock
+) -> None:
+    """A decision that a changed tool made void says nothing about the call any more."""
+    first = request("a1", "s")
+    again = replace(first, approval_id="a2", supersedes="a1")
+    about: dict[str, Any] = {"session_id": "s", "call_id": "c1"}
+    decided = Decided("a1", first.digest, Approve(), PERSON, 2.0)
+    async with await Session.open(store, "s", clock=clock) as session:
+        await session.record(ApprovalRequested(**about, at=1.0, request=first))
+        await session.record(ApprovalDecided(**about, at=2.0, decided=decided))
+        assert [(row.status, row.approver) for row in rows(store)] == [("approved", "ada")]
+        await session.record(ApprovalRequested(**about, at=3.0, request=again))
+
+    (row,) = rows(store)
+    assert (row.status, row.decision, row.approver, row.at) == ("waiting", None, None, 1.0)

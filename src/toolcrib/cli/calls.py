@@ -140,6 +140,8 @@ def query(
         filters["status"] = "failed,denied,in_doubt"
     if "model" in filters:
         filters.setdefault("kind", "model")
+    if "min_cost" in filters:
+        filters.setdefault("kind", "any")
     with open_service(store, url, token_file) as service:
         pages = _Pages(
             service,

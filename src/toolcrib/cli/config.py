@@ -104,7 +104,8 @@ def _rows(values: Mapping[str, Any], project: Project | None) -> Iterator[Settin
         value = values[setting.name]
         if setting.key in _SECRET and value is not None:
             value = "set"
-        yield SettingInForce(setting.key, _plain(value), _origin_of(setting, project))
+        shown = default_of(setting.key) if value is None else _plain(value)
+        yield SettingInForce(setting.key, shown, _origin_of(setting, project))
     for setting in CLIENT_SETTINGS:
         value = None if project is None else setting.in_project(project)
         url = os.environ.get(URL_VARIABLE) if setting.name == "url" else None
@@ -113,6 +114,16 @@ def _rows(values: Mapping[str, Any], project: Project | None) -> Iterator[Settin
         else:
             origin = "default" if value is None or project is None else project.origin(setting.key)
             yield SettingInForce(setting.key, _plain(value), origin)
+
+
+def default_of(key: str) -> Any:
+    """The default that the schema names for a key; None when there is none."""
+    from toolcrib.project.project_file import project_schema
+
+    node: Any = project_schema()
+    for part in key.split("."):
+        node = node.get("properties", {}).get(part, {})
+    return node.get("default")
 
 
 def _origin_of(setting: Setting, project: Project | None) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for, is_terminal
 from toolcrib.cli.output import fail, redirected_stdout, require_extra
+from toolcrib.cli.project_options import is_on_command_line
 from toolcrib.cli.results import finish_prompt, place_of
 from toolcrib.cli.runtime_options import (
     HOST_OPTIONS,
@@ -87,14 +88,15 @@ def _checked_address(options: RuntimeOptions, url: str | None, approve: str) -> 
     """The address of the server, if one is meant; nothing that it would ignore is accepted."""
     address = chosen_url(url)
     if address is None:
-        if options.adapter is None:
+        if not options.has_model:
             raise typer.BadParameter(
-                "no model: name an adapter with --adapter MODULE:NAME, or a server with --url URL"
+                "no model: name an adapter with --adapter MODULE:NAME, a model in toolcrib.yaml, "
+                "or a server with --url URL"
             )
         return None
     if approve != "ask":
         raise typer.BadParameter("--approve is for a model here; on a server its rules decide")
-    if options.instructions:
+    if is_on_command_line("instructions"):
         raise typer.BadParameter("--instructions is for a model here; a server has its own")
     return address
 

@@ -188,7 +188,7 @@ def resume(
     options = replace(options, approver=approver_for(approve, has_store=options.store is not None))
     store = options.store
     address = chosen_url(url)
-    if address is None and None in (store, options.adapter):
+    if address is None and (store is None or not options.has_model):
         raise typer.BadParameter(
             "to resume here, name --store FILE and --adapter MODULE:NAME; on a server, --url URL"
         )

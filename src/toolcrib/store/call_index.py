@@ -141,6 +141,10 @@ def _asked(
         "transport": _name(caller.get("transport")),
         "parent_call_id": request.get("parent_call_id"),
         "turn": request.get("turn") or 0,
+        # An earlier decision was about what the call was before it had to be asked about again.
+        "decision": None,
+        "decided_by": None,
+        "approver": None,
         **_tool(request.get("tool")),
     }
     row = row or begun_row(record, owner)

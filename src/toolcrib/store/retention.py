@@ -127,10 +127,11 @@ def _is_old(store: Store, info: SessionInfo, cutoff: float, delete: Pruning) -> 
         newest = next(store.records(info.session_id, limit=1, newest_first=True), None)
         if newest is not None and newest.at >= cutoff:
             return False
-        return delete == "sessions" or any(
-            record.payload is not None and record.kind != PayloadsDeleted.kind
-            for record in store.records(info.session_id)
-        )
+        if delete == "sessions" or newest is None or newest.kind != PayloadsDeleted.kind:
+            return delete == "sessions" or newest is not None
+        # Payloads go all at once: the first one is there only if the deletion was interrupted.
+        first = next(store.records(info.session_id, limit=1))
+        return first.payload is not None and first.seq != newest.seq
     except SessionNotFound:
         return False
 

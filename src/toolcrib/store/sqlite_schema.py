@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import time
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from toolcrib.errors import StoreError
+
+_log = logging.getLogger("toolcrib.store")
 
 Synchronous = Literal["normal", "starts", "full"]
 """What waits for the disk: nothing, the starts of calls that may have effects, or every commit."""
@@ -289,6 +292,8 @@ def _ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
     # Of processes that open a new or an older file at once, the first to get the lock migrates it.
     connection.execute("BEGIN IMMEDIATE")
     try:
+        if version := _schema_version(connection, path):
+            _log.info("%s: upgrading from schema %d to %d", path, version, SCHEMA_VERSION)
         for migration in _MIGRATIONS[_schema_version(connection, path) :]:
             for statement in filter(str.strip, migration.split(";")):
                 connection.execute(statement)
