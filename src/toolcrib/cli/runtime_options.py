@@ -9,14 +9,14 @@ from __future__ import annotations
 import errno
 import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints
 
 import typer
 
-from toolcrib.cli.output import fail, require_extra, show_note
+from toolcrib.cli.output import fail, logged_notes, require_extra, show_note
 from toolcrib.cli.project_options import current_choice, current_project, is_on_command_line
 from toolcrib.errors import Refused, StoreError, UsageError
 from toolcrib.project.runtime import RuntimeOptions
@@ -251,7 +251,9 @@ def run_served(
         async with exported(host.runtime, options), reloads(host, options):
             return await serve(host.runtime)
 
-    return _run(options, reported, loop_factory)
+    # A collector of JSON lines would stumble over any other line.
+    with logged_notes() if options.log_format == "json" else nullcontext():
+        return _run(options, reported, loop_factory)
 
 
 @asynccontextmanager
