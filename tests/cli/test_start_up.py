@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import typer
 
+from tests.cli.command import invoke
 from tests.cli.test_help import LEAVES
 from tests.store.facts import request, write
 from toolcrib.cli.app import COMMANDS, SUMMARIES, app
@@ -37,10 +38,12 @@ HEAVY = {
     "yaml",
 }
 """Modules that take milliseconds to import, each of them."""
-MOST_OWN = 32
+MOST_OWN = 36
 """How many modules of the package the help of a command may import."""
-MOST_OWN_LISTED = 44
+MOST_OWN_LISTED = 50
 """The same for a list of tools or of requests."""
+MOST_OWN_OF_A_PROJECT = 64
+"""The same in a project, whose file and policy are read."""
 DESK = '''
 from toolcrib import tool
 
@@ -141,6 +144,20 @@ def test_listing_what_waits_needs_no_store(sqlite_path: Path) -> None:
 
     assert modules & HEAVY == {"sqlite3"}
     assert len(own(modules)) <= MOST_OWN_LISTED
+
+
+def test_the_lists_of_a_new_project_need_no_runtime(tmp_path: Path) -> None:
+    """What `toolcrib init` writes is listed as fast, with its project file, policy and store."""
+    folder = tmp_path / "shop"
+    assert invoke("init", folder).exit_code == 0
+    with SqliteStore(folder / "crib.sqlite3") as store:
+        write(store, store.acquire("s"), 1, [ApprovalFiled(request("a1"))])
+    tools, approvals = loaded_by([("tools", "list"), ("approvals", "list")], folder)
+
+    assert tools & HEAVY == {"yaml"}
+    assert approvals & HEAVY == {"sqlite3", "yaml"}
+    assert len(own(tools)) <= MOST_OWN_OF_A_PROJECT
+    assert len(own(approvals)) <= MOST_OWN_OF_A_PROJECT
 
 
 @pytest.mark.parametrize("name", COMMANDS)

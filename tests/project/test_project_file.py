@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 
 from toolcrib.errors import InvalidProject
 from toolcrib.project import find_project_file, project_schema, read_project
 from toolcrib.project.project import Project
+from toolcrib.project.project_file import section_types
 
 
 def write(folder: Path, text: str) -> Path:
@@ -170,7 +171,7 @@ def schema_keys(node: Any, path: str = "") -> set[str]:
 def section_keys(section: type[Any], path: str = "") -> set[str]:
     """The dotted names of the fields of a section."""
     keys: set[str] = set()
-    for name, hint in get_type_hints(section).items():
+    for name, hint in section_types(section).items():
         if not path and name in ("file", "lines", "instructions_file"):
             continue
         inner = [kind for kind in (hint, *getattr(hint, "__args__", ())) if isinstance(kind, type)]

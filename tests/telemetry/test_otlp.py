@@ -22,6 +22,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.helpers.child_process import PYTHON_PATH
 from tests.helpers.patience import PATIENCE
+from toolcrib.extras import install_command
 from toolcrib.session.bus import EventBus
 from toolcrib.telemetry import otlp
 from toolcrib.telemetry.otlp import exporters_of, start_export
@@ -204,7 +205,7 @@ def test_without_the_package_there_is_one_line(
 
     assert start_export(bus, ENDPOINT) is None
     (record,) = caplog.records
-    assert "pip install 'toolcrib[otlp]'" in record.getMessage()
+    assert install_command("otlp") in record.getMessage()
     assert bus.subscribers == {}
 
 

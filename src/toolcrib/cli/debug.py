@@ -14,6 +14,7 @@ from typing import Final
 VARIABLE: Final = "TOOLCRIB_DEBUG"
 HINT: Final = f"for the traceback, run it with `toolcrib --debug ...` or {VARIABLE}=1"
 
+_HANDLER: Final = "toolcrib-debug"
 _is_on: ContextVar[bool] = ContextVar("debug", default=False)
 
 
@@ -23,6 +24,7 @@ def debug_output() -> Generator[None]:
     import logging
 
     logger, handler = logging.getLogger("toolcrib"), logging.StreamHandler(sys.stderr)
+    handler.set_name(_HANDLER)
     handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
     before, token = logger.level, _is_on.set(True)
     logger.addHandler(handler)
@@ -33,6 +35,15 @@ def debug_output() -> Generator[None]:
         logger.removeHandler(handler)
         logger.setLevel(before)
         _is_on.reset(token)
+
+
+def leave_to_log() -> None:
+    """Let a log that is written from now on have the tracebacks alone, or they would come twice."""
+    import logging
+
+    logger = logging.getLogger("toolcrib")
+    for handler in [each for each in logger.handlers if each.name == _HANDLER]:
+        logger.removeHandler(handler)
 
 
 def is_debug() -> bool:

@@ -16,7 +16,9 @@ from toolcrib.cli.http_options import (
     takes_access_options,
 )
 from toolcrib.cli.output import fail, redirected_stdout, require_extra, show, show_note
+from toolcrib.cli.runtime_options import option_of
 from toolcrib.errors import Refused, UsageError
+from toolcrib.project.settings import RUNTIME_SETTINGS, LogFormatChoice, LogLevelChoice
 
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import ModelBackend
@@ -133,6 +135,15 @@ AllowEgress = Annotated[
 ]
 ShowToken = Annotated[bool, typer.Option("--show-token", help="Print the token on stdout.")]
 
+if TYPE_CHECKING:
+    LogLevelOption = LogLevelChoice | None
+    LogFormatOption = LogFormatChoice
+    AccessLog = bool
+else:
+    _LOG = {setting.name: option_of(setting) for setting in RUNTIME_SETTINGS}
+    LogLevelOption, LogFormatOption = _LOG["log_level"], _LOG["log_format"]
+    AccessLog = _LOG["access_log"]
+
 
 @takes_access_options(port=DEFAULT_PORT)
 def provider(
@@ -148,6 +159,9 @@ def provider(
     allow_unconfined: AllowUnconfined = False,
     allow_egress: AllowEgress = None,
     show_token: ShowToken = False,
+    log_level: LogLevelOption = None,
+    log_format: LogFormatOption = "text",
+    access_log: AccessLog = True,
 ) -> None:
     """Serve the Responses API with hosted tools that run on this machine.
 
@@ -178,7 +192,10 @@ def provider(
         with redirected_stdout():
             import asyncio
 
-            asyncio.run(_serve(embedded, model_backend, server, data))
+            from toolcrib.logs import LogOptions, write_logs
+
+            write_logs(LogOptions(level=log_level or "info", format=log_format))
+            asyncio.run(_serve(embedded, model_backend, server, data, access_log=access_log))
     except (Refused, UsageError, OSError) as error:
         fail(str(error))
 
@@ -211,6 +228,8 @@ async def _serve(
     model_backend: ModelBackend,
     server: ServerOptions,
     data: Path | None,
+    *,
+    access_log: bool,
 ) -> None:
     from toolcrib.embedded.server import serve_provider
 
@@ -232,6 +251,7 @@ async def _serve(
             limits=server.limits(),
             tls=tls,
             on_ready=tell,
+            access_log=access_log,
             **access,
         )
 

@@ -31,12 +31,16 @@ def telemetry_of(options: RuntimeOptions) -> TelemetryOptions:
 
 
 def set_up_logs(options: RuntimeOptions, level: LogLevel) -> None:
-    """Write the logs of this process to stderr, from `level` on unless the options name another."""
+    """Write the logs of this process to stderr, from `level` on unless the options name another.
+    With --debug tracebacks of tools are among them.
+    """
+    from toolcrib.cli.debug import is_debug, leave_to_log
     from toolcrib.logs import LogOptions, write_logs
     from toolcrib.telemetry.call_log import call_facts
 
-    chosen = LogOptions(level=options.log_level or level, format=options.log_format)
-    write_logs(chosen, context=call_facts)
+    level = options.log_level or ("info" if is_debug() else level)
+    write_logs(LogOptions(level=level, format=options.log_format), context=call_facts)
+    leave_to_log()
 
 
 def log_runtime(runtime: Runtime) -> None:

@@ -1,16 +1,16 @@
-"""The options of notifications: where they go, what they are about, and how they are signed."""
+"""The options of notifications: where they go, what they are about, and how they are signed.
+
+Every command that reads a project file imports this module, so it imports little.
+"""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, get_args
-from urllib.parse import urlsplit
 
 from toolcrib.errors import UsageError
 
@@ -62,6 +62,8 @@ class NotificationOptions:
     @property
     def place(self) -> str:
         """The host of the URL, to name the webhook in a log."""
+        from urllib.parse import urlsplit
+
         return urlsplit(self.url).hostname or "?"
 
 
@@ -105,6 +107,9 @@ class NotificationSource:
 
 def read_secret(text: str) -> bytes:
     """The bytes of a secret in base64, with or without `whsec_` before it. Raises `UsageError`."""
+    import base64
+    import binascii
+
     try:
         return base64.b64decode(text.strip().removeprefix(SECRET_PREFIX), validate=True)
     except (binascii.Error, ValueError):
@@ -131,6 +136,8 @@ def _value(what: str, variable: str | None, file: Path | None, environ: Mapping[
 
 
 def _check_url(url: str) -> None:
+    from urllib.parse import urlsplit
+
     try:
         parts = urlsplit(url)
         is_valid = parts.scheme in ("http", "https") and bool(parts.hostname)

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from toolcrib.notifications.options import NotificationSource
 from toolcrib.tools.identity import BindTo
+
+if TYPE_CHECKING:
+    from toolcrib.notifications.options import NotificationSource
 
 Names = tuple[str, ...]
 Paths = tuple[Path, ...]

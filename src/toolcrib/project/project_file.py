@@ -11,7 +11,6 @@ import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
@@ -98,8 +97,8 @@ _MODULE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
 @functools.cache
 def project_schema() -> dict[str, Any]:
     """The published JSON Schema of the file."""
-    text = files("toolcrib.project").joinpath("toolcrib.schema.json").read_text("utf-8")
-    return json.loads(text)
+    # Not importlib.resources: it takes as long to import as the rest of this module.
+    return json.loads(Path(__file__).with_name("toolcrib.schema.json").read_text("utf-8"))
 
 
 def _text(file: str, faults: Sequence[FileFault]) -> str:
@@ -202,7 +201,7 @@ def _required_files(plain: Mapping[str, Any]) -> Iterator[tuple[NodePath, str]]:
 
 def _section(section: type[Any], plain: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The fields of a section from data that fits the schema."""
-    hints = get_type_hints(section)
+    hints = section_types(section, has_notifications="notifications" in plain)
     names = {each.name for each in fields(section)}
     values = {
         key: _value(hints[key], value, folder)
@@ -212,6 +211,17 @@ def _section(section: type[Any], plain: Mapping[str, Any], folder: Path) -> dict
     if section is Project and "instructions" in plain:
         values |= _instructions(plain["instructions"], folder)
     return values
+
+
+def section_types(section: type[Any], *, has_notifications: bool = True) -> dict[str, Any]:
+    """The types of the fields of a section."""
+    source: Any = object
+    if has_notifications:
+        # Few projects have any, and their options take long to import.
+        from toolcrib.notifications.options import NotificationSource
+
+        source = NotificationSource
+    return get_type_hints(section, localns={"NotificationSource": source})
 
 
 def _value(hint: Any, value: Any, folder: Path) -> Any:

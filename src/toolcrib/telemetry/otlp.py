@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from toolcrib._version import __version__
+from toolcrib.extras import install_command
 from toolcrib.telemetry.instrument import instrument
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ Signal = Literal["traces", "metrics"]
 _SIGNALS: Final[tuple[Signal, ...]] = ("traces", "metrics")
 _PREFIX: Final = "OTEL_EXPORTER_OTLP"
 _FLUSH_MILLISECONDS: Final = 3_000
-HINT: Final = "pip install 'toolcrib[otlp]'"
 
 
 def exporters_of(signal: Signal, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -73,7 +73,8 @@ def start_export(bus: EventBus, environ: Mapping[str, str] | None = None) -> Exp
         return None
     missing = _missing("otlp" in (*wanted["traces"], *wanted["metrics"]))
     if missing:
-        _log.warning("telemetry is not exported: %s is not installed; run: %s", missing, HINT)
+        hint = install_command("otlp")
+        _log.warning("telemetry is not exported: %s is not installed; run: %s", missing, hint)
         return None
     closers = [*_set_up_traces(wanted["traces"], environ)]
     closers += _set_up_metrics(wanted["metrics"], environ)

@@ -15,6 +15,7 @@ from toolcrib._version import __version__
 from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
+    CallStarted,
     CallUnrecorded,
     ToolInvoked,
 )
@@ -64,6 +65,8 @@ class PrometheusMetrics:
         self._tools = BoundedNames(MAX_TOOLS)
         self._models = BoundedNames(MAX_MODELS)
         self._principals = BoundedNames(MAX_PRINCIPALS)
+        self._running: set[tuple[str, str]] = set()
+        """Session and id of the calls whose handlers run."""
         self.registry = CollectorRegistry(auto_describe=True)
         self._create_call_metrics(self.registry)
         self._create_prompt_metrics(self.registry)
@@ -90,6 +93,7 @@ class PrometheusMetrics:
             "Calls whose end could not be written to the ledger.",
             registry=registry,
         )
+        self._active = Gauge("toolcrib_calls_active", "Calls that run now.", registry=registry)
         self._requests = Counter(
             "toolcrib_approval_requests",
             "Approval requests, by tool.",
@@ -167,8 +171,9 @@ class PrometheusMetrics:
 
     def watch(self, bus: EventBus) -> None:
         """Count what happens on a bus."""
+        bus.subscribe(CallStarted, lambda event: self._running.add(_key(event)))
         bus.subscribe(ToolInvoked, self._on_invoked)
-        bus.subscribe(CallUnrecorded, lambda _: self._unrecorded.inc())
+        bus.subscribe(CallUnrecorded, self._on_unrecorded)
         bus.subscribe(ApprovalRequested, self._on_requested)
         bus.subscribe(ApprovalDecided, self._on_decided)
         bus.subscribe(ModelResponded, self._on_responded)
@@ -204,9 +209,11 @@ class PrometheusMetrics:
 
     def text(self) -> bytes:
         """Every metric, in the text format of Prometheus."""
+        self._active.set(len(self._running))
         return generate_latest(self.registry)
 
     def _on_invoked(self, event: ToolInvoked) -> None:
+        self._running.discard(_key(event))
         tool = OTHER if event.tool is None else self._tools.label(event.tool.name)
         place = OTHER if event.tool is None else event.tool.place
         status = "completed" if event.failure is None else event.failure.kind
@@ -217,7 +224,13 @@ class PrometheusMetrics:
         if event.waited_seconds > 0:
             self._wait_seconds.observe(event.waited_seconds)
 
+    def _on_unrecorded(self, event: CallUnrecorded) -> None:
+        self._running.discard(_key(event))
+        self._unrecorded.inc()
+
     def _on_requested(self, event: ApprovalRequested) -> None:
+        # A handler may ask for an approval while it runs; the call is suspended then.
+        self._running.discard(_key(event))
         self._requests.labels(self._tools.label(event.request.tool.name)).inc()
 
     def _on_decided(self, event: ApprovalDecided) -> None:
@@ -229,6 +242,12 @@ class PrometheusMetrics:
         for kind, count in event.usage.items():
             if kind in TOKEN_KINDS:
                 self._tokens.labels(model, TOKEN_KINDS[kind]).inc(count)
+
+
+def _key(
+    event: CallStarted | ToolInvoked | CallUnrecorded | ApprovalRequested,
+) -> tuple[str, str]:
+    return event.session_id, event.call_id
 
 
 TOKEN_KINDS: Final = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from tests.transports.http.served_runtime import (
 )
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.ledger.prompt_events import ModelResponded, TurnEnded
+from toolcrib.mcp_client.config import server_from
 from toolcrib.runtime.runtime import create_runtime
 from toolcrib.serving.access import create_access
 from toolcrib.serving.health import Readiness
@@ -111,6 +113,40 @@ async def test_prompts_and_tokens_are_counted() -> None:
     assert counted["toolcrib_tokens_total kind=output model=gpt-test"] == 4
     assert counted["toolcrib_prompts_total outcome=completed"] == 1
     assert bus.failures == 0
+
+
+async def test_running_calls_are_shown() -> None:
+    """R43: those whose handlers run now."""
+    async with served(metrics=PrometheusMetrics()) as crib:
+        running = asyncio.create_task(_call_held_back(crib))
+        await asyncio.wait_for(crib.gates.entered.wait(), PATIENCE)
+        between = samples((await crib.client.get("/metrics")).text)
+        crib.gates.open.set()
+        await running
+        after = samples((await crib.client.get("/metrics")).text)
+
+    assert (between["toolcrib_calls_active"], after["toolcrib_calls_active"]) == (1, 0)
+
+
+async def test_a_mounted_server_that_is_away_is_shown() -> None:
+    """While it has its first chance to connect, the server is not ready; after that it is."""
+    away = server_from("away", {"command": "sleep", "args": ["600"]})
+    async with served(metrics=PrometheusMetrics(), mcp_servers=[away]) as crib:
+        before = samples((await crib.client.get("/metrics")).text)
+        probe = await crib.client.get("/readyz")
+        sessions = crib.runtime._sessions  # pyright: ignore[reportPrivateUsage]
+        assert sessions is not None
+        sessions.servers._ready_deadline = 0.0  # pyright: ignore[reportPrivateUsage]
+        after = samples((await crib.client.get("/metrics")).text)
+
+    assert (before["toolcrib_mounted_server_up server=away"], before["toolcrib_ready"]) == (0, 0)
+    assert probe.status_code == 503
+    assert (after["toolcrib_mounted_server_up server=away"], after["toolcrib_ready"]) == (0, 1)
+
+
+async def _call_held_back(crib: Served) -> None:
+    await crib.session()
+    await call(crib, "held_back")
 
 
 @pytest.mark.parametrize(
