@@ -79,7 +79,9 @@ def test_many_options_are_in_sections() -> None:
     """Looks: forty options of `serve` are not one list."""
     headings = [line for line in page("serve", 80).split("\n") if HEADING.match(line)]
 
-    assert {"Tools:", "Address:", "Who may use it:"} <= set(headings)
+    assert {"Tools:", "Address:", "Who may use it:", "Notifications:"} <= set(headings)
+    assert "default: True" not in page("serve", 80)
+    assert "Server:\n  --url URL" in page("tools call", 80)
     assert "Address:" not in page("approvals list", 80)
 
 

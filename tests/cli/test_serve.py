@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult, TextContent
 
-from tests.cli.command import Served, invoke, run, serving
+from tests.cli.command import Served, at_terminal, invoke, run, serving
 from tests.helpers.patience import PATIENCE
 from tests.serving.certificate import Certificate
 from toolcrib.cli.http_options import ServerOptions
@@ -269,6 +269,23 @@ async def test_serving_without_a_policy_is_told_loudly(folder: Path) -> None:
     assert said.count("WARNING: NO POLICY") == 1
     assert "--policy FILE" in said
     assert "store: none" in said
+
+
+async def test_serving_no_tools_is_told(folder: Path) -> None:
+    """F14: clients may bring their own, so it starts, and says so."""
+    async with serving(cwd=folder) as served:
+        assert await served.stop() == 0
+    assert "no tools: sessions have only those that their clients bring" in "".join(served.said)
+
+
+async def test_it_ends_with_the_terminal_that_it_was_typed_at(folder: Path) -> None:
+    """A window that is closed leaves no server behind, although a hangup reloads."""
+    with at_terminal("serve", "--port", "0", "--token-file", "token", *MODULE, cwd=folder) as typed:
+        await typed.see("serving on")
+        typed.process.send_signal(signal.SIGHUP)
+        await typed.see("reloaded; nothing changed")
+        typed.terminal.end_input()
+        assert await typed.exit_code() == 0
 
 
 async def test_a_hangup_reloads_policy_and_modules(folder: Path) -> None:

@@ -202,3 +202,17 @@ async def test_the_files_of_the_project_are_watched(folder: Path) -> None:
     async with running(folder) as (_, reload):
         names = {path.name for path in reload.files()}
     assert names == {"toolcrib.yaml", "policy.yaml", "reload_tools.py", "reload_helper.py"}
+
+
+async def test_tools_and_policy_change_together_or_not_at_all(folder: Path) -> None:
+    """A renamed tool that the policy still names is a fault, and the old tool stays."""
+    async with running(folder) as (state, reload):
+        state.write("reload_tools.py", TOOLS.replace("greet", "salute").replace("Greet", "Salute"))
+        report = await reload.reload()
+        assert report.fault is not None
+        assert "greet" in report.fault
+        assert (await state.call()).text == "hello"
+        assert (await state.call("salute")).failure.kind == "not_found"
+        state.write("policy.yaml", "version: 1\nrules: [{allow: salute}]\n")
+        assert (await reload.reload()).fault is None
+        assert (await state.call("salute")).text == "hello"

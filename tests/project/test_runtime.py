@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 
+from toolcrib.calls.outcome import Limits
+from toolcrib.egress import EgressPolicy
 from toolcrib.errors import InvalidProject, InvalidTool, UsageError
 from toolcrib.project import read_project
 from toolcrib.project.hosted_tools import hosted_kinds, hosted_tools_of
 from toolcrib.project.model import adapter_of
 from toolcrib.project.runtime import RuntimeOptions, hosted_runtime
 from toolcrib.project.settings import RUNTIME_SETTINGS
+from toolcrib.runtime.ownership import CallerChoices
+from toolcrib.runtime.quotas import PrincipalLimits
 from toolcrib.store import Retention
 
 CODE = '''
@@ -320,3 +324,51 @@ async def test_requests_are_priced_by_the_file_of_the_project(folder: Path) -> N
     with pytest.raises(UsageError, match="m: write `input` and `output`"):
         async with hosted_runtime(given, print):
             pass
+
+
+async def test_every_limit_of_the_file_reaches_the_runtime(folder: Path) -> None:
+    """None is accepted and ignored."""
+    given = options(
+        folder,
+        """
+limits:
+  call: {timeout: 1, max_parallel: 2, max_threads: 3, max_depth: 4, max_arguments_bytes: 5,
+         max_result_chars: 6}
+  principal: {concurrent_calls: 7, calls_per_minute: 8, open_sessions: 9, payload_bytes_per_day: 10}
+  idle_seconds: 11
+  drain_seconds: 12
+  max_sessions: 13
+  max_payload_bytes: 14
+  event_backlog: 15
+""",
+    )
+    async with hosted_runtime(given, print) as host:
+        config = host.runtime.config
+    assert config.limits == Limits(
+        timeout=1,
+        max_parallel=2,
+        max_threads=3,
+        max_depth=4,
+        max_arguments_bytes=5,
+        max_result_chars=6,
+    )
+    assert config.principal_limits == PrincipalLimits(
+        concurrent_calls=7, calls_per_minute=8, open_sessions=9, payload_bytes_per_day=10
+    )
+    assert (config.idle_seconds, config.drain_seconds, config.max_sessions) == (11, 12, 13)
+    assert (config.max_payload_bytes, config.event_backlog) == (14, 15)
+
+
+async def test_what_callers_may_choose_reaches_the_runtime(folder: Path) -> None:
+    """Folders are those beside the file."""
+    given = options(
+        folder,
+        "serve: {allow_cwd: [work], allow_env: [LANG], allow_egress: [10.0.0.0/8]}\n"
+        "approve_own_calls: true\ntools: {expected: ['later_*'], bind_to: version}\n",
+    )
+    async with hosted_runtime(given, print) as host:
+        config = host.runtime.config
+    assert config.callers_choose == CallerChoices(roots=[str(folder / "work")], variables=["LANG"])
+    assert config.egress == EgressPolicy.of(["10.0.0.0/8"])
+    assert (config.approve_own_calls, config.bind_to) == (True, "version")
+    assert list(config.expected_tools) == ["later_*"]

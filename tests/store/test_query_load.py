@@ -81,17 +81,23 @@ def _rows(connection: sqlite3.Connection, count: int) -> Iterator[tuple[object, 
 
 
 def test_no_documented_query_reads_more_than_an_index(sqlite_path: Path) -> None:
-    """Each statement searches one covering index in its order: no scan of the table, no sorting."""
+    """Each statement searches one covering index in its order: no scan of the table, no sorting.
+    A short session is read by its records, and sorted.
+    """
     fill(sqlite_path, 1_000)
 
     with closing(sqlite3.connect(sqlite_path)) as connection:
         for filters in QUERIES:
             for oldest_first in (False, True):
                 query = replace(CallQuery(**filters), oldest_first=oldest_first)
+                is_short = "session_id" in filters
                 for statement, parameters in page_statements(connection, query, None, 101):
                     plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
                     steps = [step for *_, step in plan]
                     assert not any("SCAN calls" in step for step in steps), (filters, steps)
+                    if is_short:
+                        assert any("records USING" in step for step in steps), steps
+                        continue
                     assert not any("TEMP B-TREE" in step for step in steps), (filters, steps)
                     assert any("USING COVERING INDEX calls_by" in step for step in steps), steps
 

@@ -132,6 +132,7 @@ def verify_command(
         known = [session] if session else _session_ids(crib)
         ids = dict.fromkeys([*known, *(head.session_id for head in heads)])
         results = [_checked(crib, session_id, heads) for session_id in ids]
+        stray = 0 if session else crib.stray_calls()
     for result in results:
         if result.fault is not None:
             show_note(f"{result.session_id}: {result.fault}", "red")
@@ -141,7 +142,12 @@ def verify_command(
         show_json(results)
     else:
         show_note(_summary(results))
-    if any(result.fault is not None for result in results):
+    if stray:
+        show_note(
+            f"the index has {stray} calls that no ledger has; make it anew with audit reindex",
+            "red",
+        )
+    if stray or any(result.fault is not None for result in results):
         raise typer.Exit(Exit.FAILED)
 
 

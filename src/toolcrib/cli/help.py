@@ -93,6 +93,24 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "anchor_every",
         "signing_key",
     ),
+    "Logs and metrics": (
+        "log_level",
+        "log_format",
+        "access_log",
+        "otlp",
+        "metrics",
+        "metrics_listen",
+        "metrics_by_principal",
+    ),
+    "Notifications": (
+        "notify_url",
+        "notify_url_file",
+        "notify_secret_file",
+        "notify_event",
+        "notify_format",
+        "notify_link",
+    ),
+    "Server": ("url",),
 }
 """Where the options of a command with many of them are listed, by their parameter's name."""
 _KINDS: Final[Mapping[str, str]] = {
@@ -246,6 +264,9 @@ def _grouped(options: list[TyperOption]) -> Iterator[tuple[str, list[TyperOption
         yield "Options", options
         return
     section_of = {name: title for title, names in SECTIONS.items() for name in names}
+    if any(each.name == "url" for each in options):
+        # Of a command that uses a server, the token is for that server.
+        section_of["token_file"] = "Server"
     for title in (*SECTIONS, "Options"):
         if chosen := [
             each for each in options if section_of.get(each.name or "", "Options") == title
@@ -294,7 +315,7 @@ def _description(param: TyperArgument | TyperOption) -> str:
         return f"{text} (required)" if isinstance(param, TyperOption) else text
     # What is off, empty or absent goes without saying.
     is_told = not callable(default) and default not in (None, False, "", [], ())
-    return f"{text} (default: {default})" if is_told else text
+    return f"{text} (default: {'on' if default is True else default})" if is_told else text
 
 
 def _definitions(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:

@@ -159,7 +159,6 @@ CREATE TABLE calls (
     prices        INTEGER
 );
 CREATE INDEX calls_by_time ON calls ({_FILTERED});
-CREATE INDEX calls_by_session ON calls (session, {_FILTERED});
 CREATE INDEX calls_by_tool ON calls (tool, {_FILTERED}) WHERE tool IS NOT NULL;
 CREATE INDEX calls_by_owner ON calls (owner, {_FILTERED}) WHERE owner IS NOT NULL;
 CREATE INDEX calls_by_principal ON calls (principal, {_FILTERED}) WHERE principal IS NOT NULL;
@@ -168,7 +167,8 @@ CREATE INDEX calls_by_status ON calls (status, {_FILTERED}) WHERE status <> 0;
 CREATE INDEX calls_by_cost ON calls ({_FILTERED}) WHERE nanos IS NOT NULL;
 CREATE INDEX calls_by_model ON calls (model, {_FILTERED}) WHERE model IS NOT NULL;
 CREATE INDEX calls_open ON calls (session, call_id) WHERE status IN (3, 4, 5, 6);
-CREATE INDEX calls_by_parent ON calls (session, parent) WHERE input_tokens IS NOT NULL;
+CREATE INDEX calls_by_parent ON calls (session, parent)
+    WHERE parent IS NOT NULL AND input_tokens IS NOT NULL;
 CREATE TABLE prompts (
     session   INTEGER NOT NULL,
     turn      INTEGER NOT NULL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tests.transports.http.served_runtime import READERS, STREAM, Sent, Served, events_of, served
@@ -191,6 +192,41 @@ async def test_a_closing_server_ends_a_streamed_call_with_its_answer() -> None:
             *_, last = [sent async for sent in events]
 
     assert (last.event, last.data["value"]) == ("result", "x")
+
+
+async def _close_session(crib: Served) -> None:
+    await crib.client.post("/v1/sessions/s/close", json={})
+
+
+async def _stop(crib: Served) -> None:
+    crib.server.stop()
+
+
+async def _last_of(crib: Served, end: Callable[[Served], Coroutine[Any, Any, None]]) -> str:
+    """The last event of a stream that `end` ends."""
+    async with crib.client.stream("GET", "/v1/sessions/s/events", headers=STREAM) as response:
+        events = events_of(response)
+        last = (await anext(events)).event
+        ending = asyncio.ensure_future(end(crib))
+        async for sent in events:
+            last = sent.event or last
+        await ending
+    return last
+
+
+async def test_a_stream_says_whether_its_session_is_over() -> None:
+    """A client knows from `events.ended` that there is nothing to reconnect for; a server that
+    closes does not say so, for the session goes on with the next one.
+    """
+    async with served() as crib:
+        await crib.session("s")
+        closed = await _last_of(crib, _close_session)
+    async with served() as crib:
+        await crib.session("s")
+        stopped = await _last_of(crib, _stop)
+
+    assert closed == "events.ended"
+    assert stopped != "events.ended"
 
 
 async def test_leaving_a_stream_does_not_cancel_the_call() -> None:
