@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 import time
@@ -12,8 +11,6 @@ from pathlib import Path
 from typing import Literal
 
 from toolcrib.errors import StoreError
-
-_log = logging.getLogger("toolcrib.store")
 
 Synchronous = Literal["normal", "starts", "full"]
 """What waits for the disk: nothing, the starts of calls that may have effects, or every commit."""
@@ -293,7 +290,12 @@ def _ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if version := _schema_version(connection, path):
-            _log.info("%s: upgrading from schema %d to %d", path, version, SCHEMA_VERSION)
+            # Commands that only list do not get here, and start faster without it.
+            import logging
+
+            logging.getLogger("toolcrib.store").info(
+                "%s: upgrading from schema %d to %d", path, version, SCHEMA_VERSION
+            )
         for migration in _MIGRATIONS[_schema_version(connection, path) :]:
             for statement in filter(str.strip, migration.split(";")):
                 connection.execute(statement)
