@@ -133,6 +133,12 @@ def verify_command(
         ids = dict.fromkeys([*known, *(head.session_id for head in heads)])
         results = [_checked(crib, session_id, heads) for session_id in ids]
         stray = 0 if session else crib.stray_calls()
+    _show_checked(results, stray, json=json)
+    if stray or any(result.fault is not None for result in results):
+        raise typer.Exit(Exit.FAILED)
+
+
+def _show_checked(results: list[_Checked], stray: int, *, json: bool) -> None:
     for result in results:
         if result.fault is not None:
             show_note(f"{result.session_id}: {result.fault}", "red")
@@ -147,8 +153,6 @@ def verify_command(
             f"the index has {stray} calls that no ledger has; make it anew with audit reindex",
             "red",
         )
-    if stray or any(result.fault is not None for result in results):
-        raise typer.Exit(Exit.FAILED)
 
 
 @app.command()
