@@ -9,14 +9,14 @@ from __future__ import annotations
 import errno
 import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints
 
 import typer
 
-from toolcrib.cli.output import fail, logged_notes, require_extra, show_note
+from toolcrib.cli.output import fail, require_extra, show_note
 from toolcrib.cli.project_options import current_choice, current_project, is_on_command_line
 from toolcrib.errors import Refused, StoreError, UsageError
 from toolcrib.project.runtime import RuntimeOptions
@@ -238,11 +238,10 @@ def run_served(
     """As `run_hosted`, for a runtime that others use: it says what it serves, it reloads, and it
     logs from `log_level` on unless the options say otherwise.
     """
-    from toolcrib.cli.server_watch import exported, log_runtime, set_up_logs
+    from toolcrib.cli.server_watch import exported, log_runtime, written_logs
 
     if options.reload:
         require_extra("reload", "--reload")
-    set_up_logs(options, log_level)
 
     async def reported(host: HostedRuntime) -> T:
         for line, style in served_lines(host.runtime, options):
@@ -251,8 +250,7 @@ def run_served(
         async with exported(host.runtime, options), reloads(host, options):
             return await serve(host.runtime)
 
-    # A collector of JSON lines would stumble over any other line.
-    with logged_notes() if options.log_format == "json" else nullcontext():
+    with written_logs(options, log_level):
         return _run(options, reported, loop_factory)
 
 
