@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 2
 FAST := not slow and not crash and not load and not browser
 UNIT := $(FAST) and not wire
-EXTRAS := acp,audit,cli,code,llama,mcp,metrics,oidc,openai,otlp,pydantic-ai,reload,sandbox,search,server,docs,dev
+EXTRAS := acp,audit,cli,client,code,llama,mcp,metrics,oidc,openai,otlp,prices,pydantic-ai,reload,sandbox,search,server,docs,dev
 
 .DEFAULT_GOAL := help
 .PHONY: help setup node demo test check lint types unit wire coverage slow crash load docs dist \

@@ -66,6 +66,10 @@ def _fill(path: Path, count: int) -> None:
         )
         for _, statement in found:
             connection.execute(statement)
+        # A session so long that its calls are looked for among all.
+        connection.execute(
+            "INSERT INTO sessions VALUES ('ses1', 1.0, '{}', ?, '', 1, NULL, 0, 'p1')", (count,)
+        )
         connection.execute("COMMIT")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from toolcrib.errors import UsageError
-from toolcrib.logs import LogOptions, log_facts, request_facts, write_logs
+from toolcrib.logs import LogOptions, log_facts, request_facts, restored_logs, write_logs
 
 FORGED = 'bolt\n2026-01-01T00:00:00.000Z info toolcrib: all is well\r\x1b[2J\u2028\u202egnp"='
 LOGGER = logging.getLogger("toolcrib.test")
@@ -20,11 +20,8 @@ LOGGER = logging.getLogger("toolcrib.test")
 @pytest.fixture(autouse=True)
 def _restored() -> Iterator[None]:
     """Leave the logs of the other tests alone."""
-    root, own = logging.getLogger(), logging.getLogger("toolcrib")
-    before = list(root.handlers), root.level, own.level
-    yield
-    root.handlers[:], root.level, own.level = before
-    logging.getLogger().manager._clear_cache()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    with restored_logs():
+        yield
 
 
 def written(options: LogOptions, **context: Any) -> io.StringIO:
@@ -92,6 +89,30 @@ def test_no_credential_is_written(format: Any) -> None:
     assert "***" in out.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("level", "all_tracebacks", "is_shown"),
+    [("info", False, False), ("info", True, True), ("debug", False, True)],
+)
+def test_what_a_tool_raised_is_shown_only_when_wanted(
+    level: Any, all_tracebacks: bool, is_shown: bool
+) -> None:
+    """It may quote an argument. What is unexpected is shown always: that is our own fault."""
+    out = io.StringIO()
+    write_logs(LogOptions(level=level), out, all_tracebacks=all_tracebacks)
+    try:
+        raise KeyError("hunter2")
+    except KeyError:
+        LOGGER.info("call c of look failed", exc_info=True)
+    assert "call c of look failed" in out.getvalue()
+    assert ("hunter2" in out.getvalue()) is is_shown
+    try:
+        raise RuntimeError("the shelf fell down")
+    except RuntimeError:
+        LOGGER.exception("tools.call failed")
+
+    assert "the shelf fell down" in out.getvalue()
+
+
 def test_the_level_is_ours_and_libraries_warn() -> None:
     """Libraries talk at info about every connection; that is no operator's business."""
     out = written(LogOptions(level="info"))
@@ -115,6 +136,17 @@ def test_setting_up_twice_writes_once() -> None:
 
     assert out.getvalue().count("once") == 1
     assert "left out" not in out.getvalue()
+
+
+def test_what_was_set_up_is_undone() -> None:
+    """A command in a process that goes on leaves no handler and no level behind."""
+    root, own = logging.getLogger(), logging.getLogger("toolcrib")
+    before = root.handlers[:], root.level, own.level
+    with restored_logs():
+        written(LogOptions(level="debug"))
+        assert (root.handlers[:], root.level, own.level) != before
+
+    assert (root.handlers[:], root.level, own.level) == before
 
 
 @pytest.mark.parametrize(("name", "value"), [("level", "loud"), ("format", "xml")])

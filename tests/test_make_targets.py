@@ -115,3 +115,27 @@ def test_the_demo_extra_is_what_the_command_asks_for() -> None:
 
     assert parts == f"toolcrib[{','.join(DEMO_EXTRAS)}]"
     assert {line.partition(">")[0] for line in extras["demo"]} == {"matplotlib", parts}
+
+
+def test_the_environment_of_developers_has_every_extra() -> None:
+    """A new extra is installed where its tests run, and its packages are pinned."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    [chosen] = re.findall(r"^EXTRAS := (\S+)$", MAKEFILE, re.MULTILINE)
+    # Their packages come with others of these, or live in an environment of their own.
+    elsewhere = {"anthropic", "bench", "demo", "google", "telemetry"}
+    pins = re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text("utf-8"), re.MULTILINE)
+    named = [
+        re.split(r"[\[<>=!~; ]", line)[0]
+        for name, lines in extras.items()
+        if name != "bench"
+        for line in lines
+    ]
+
+    assert set(chosen.split(",")) == extras.keys() - elsewhere
+    assert {normal(name) for name in named} - {normal(pin) for pin in pins} == {"toolcrib"}
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

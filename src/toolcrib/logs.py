@@ -11,7 +11,8 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TextIO, get_args
@@ -61,11 +62,17 @@ _MAX_TEXT: Final = 20_000
 
 
 class LineFormatter(logging.Formatter):
-    """Writes a record as one line of text, and the lines of a traceback indented below it."""
+    """Writes a record as one line of text, and the lines of a traceback indented below it. Below
+    warnings there are tracebacks only with `all_tracebacks`: what a tool raised may quote its
+    arguments.
+    """
 
-    def __init__(self, context: Callable[[], LogFacts] = no_facts) -> None:
+    def __init__(
+        self, context: Callable[[], LogFacts] = no_facts, *, all_tracebacks: bool = False
+    ) -> None:
         super().__init__()
         self._context = context
+        self._all_tracebacks = all_tracebacks
 
     def format(self, record: logging.LogRecord) -> str:
         facts = self._facts(record)
@@ -84,6 +91,8 @@ class LineFormatter(logging.Formatter):
 
     def _traceback(self, record: logging.LogRecord) -> list[str]:
         if not record.exc_info or record.exc_info[0] is None:
+            return []
+        if record.levelno < logging.WARNING and not self._all_tracebacks:
             return []
         return without_credentials(self.formatException(record.exc_info))[-_MAX_TEXT:].split("\n")
 
@@ -136,12 +145,15 @@ def write_logs(
     out: TextIO | None = None,
     *,
     context: Callable[[], LogFacts] = no_facts,
+    all_tracebacks: bool = False,
 ) -> logging.Handler:
     """Write the logs of this process to `out`, from now on: ours from the level of the options,
     those of libraries from warnings on, unless the level is debug. `context` has the facts of the
-    running code. Handlers that this function added before are replaced.
+    running code. What tools raised is shown with `all_tracebacks`, or at the level debug. Handlers
+    that this function added before are replaced.
     """
-    formatter = JsonFormatter(context) if options.format == "json" else LineFormatter(context)
+    kind = JsonFormatter if options.format == "json" else LineFormatter
+    formatter = kind(context, all_tracebacks=all_tracebacks or options.level == "debug")
     handler = _LogHandler(out or sys.stderr)
     handler.setFormatter(formatter)
     root = logging.getLogger()
@@ -152,6 +164,19 @@ def write_logs(
     root.setLevel(level if level == logging.DEBUG else max(level, logging.WARNING))
     logging.getLogger("toolcrib").setLevel(level)
     return handler
+
+
+@contextmanager
+def restored_logs() -> Generator[None]:
+    """Undo at the end of the block what `write_logs` has set up in it."""
+    root, own = logging.getLogger(), logging.getLogger("toolcrib")
+    handlers, levels = root.handlers[:], (root.level, own.level)
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(levels[0])
+        own.setLevel(levels[1])
 
 
 class _LogHandler(logging.StreamHandler[TextIO]):

@@ -4,6 +4,8 @@ import asyncio
 import csv
 import io
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -133,6 +135,20 @@ def test_wrong_options_are_named(crib: Path, options: list[str], fault: str) -> 
 
     assert done.exit_code != 0
     assert fault in done.stderr
+
+
+def test_a_call_that_no_ledger_has_is_found(crib: Path) -> None:
+    """A row that somebody put into the index fails the check, and reindexing takes it out."""
+    with closing(sqlite3.connect(crib)) as connection, connection:
+        connection.execute(
+            "INSERT INTO calls (session, seq, last_seq, kind, at, status, duration, waited, turn)"
+            " SELECT session, 2, 2, 0, 1.0, 0, 0, 0, 0 FROM calls LIMIT 1"
+        )
+
+    done = invoke("audit", "verify", "--store", crib)
+    assert (done.exit_code, "1 calls that no ledger has" in done.stderr) == (1, True)
+    assert invoke("audit", "reindex", "--store", crib).exit_code == 0
+    assert invoke("audit", "verify", "--store", crib).exit_code == 0
 
 
 @pytest.mark.wire

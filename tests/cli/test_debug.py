@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,29 @@ def test_the_cause_of_a_refused_command_is_shown(folder: Path) -> None:
 
     assert "Traceback" not in invoke(*line).stderr
     assert "import no_such_thing" in invoke("--debug", *line).stderr
+
+
+@pytest.mark.wire
+def test_f17_a_broken_plugin_is_a_sentence(folder: Path) -> None:
+    """F17: it is named with its fault, the other tools are there, and its traceback is for
+    --debug.
+    """
+    info = folder / "acme-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.4\nName: acme\nVersion: 1.0\n", "utf-8")
+    (info / "entry_points.txt").write_text("[toolcrib.host_tools]\nacme = acme_tools\n", "utf-8")
+    (folder / "acme_tools.py").write_text("1 / 0\n", "utf-8")
+    line = ("tools", "list", *CALL[-2:], "--plugins")
+    path = {"PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(folder)])}
+
+    done = run(*line, cwd=folder, **path)
+    shown = run("--debug", *line, cwd=folder, **path)
+
+    assert done.returncode == 0
+    assert "boom" in done.stdout
+    assert done.stderr.count("acme was not loaded: ZeroDivisionError: division by zero") == 1
+    assert "Traceback" not in done.stderr
+    assert "1 / 0" in shown.stderr
 
 
 def test_a_fault_of_the_program_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

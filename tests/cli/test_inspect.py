@@ -255,6 +255,20 @@ def test_a_schema_that_names_itself_ends() -> None:
     assert [each.name for each in form.fields()] == ["a"]
 
 
+def test_a_schema_that_is_none_takes_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a foreign server wrongly declares does not end the form."""
+
+    def type_x(prompt: str) -> str:
+        return "x"
+
+    monkeypatch.setattr("toolcrib.cli.form.read_line", type_x)
+    form = ArgumentForm({"properties": {"a": {"type": "string", "pattern": "("}}})
+
+    form.fill()
+
+    assert form.arguments() == {"a": "x"}
+
+
 def test_a_schema_without_properties_takes_one_object() -> None:
     """Any arguments, typed as JSON."""
     form = ArgumentForm({"type": "object"}, {"": '{"a": 1}'})

@@ -174,6 +174,49 @@ def test_twice_is_once(home: Path) -> None:
     assert file.read_text("utf-8") == before
 
 
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_was_added_to_the_entry_stays(home: Path, client: str) -> None:
+    """A second time gives the entry its command, and leaves what its owner wrote into it."""
+    file = home / FILES[client][0]
+    invoke("install", client, "--yes")
+    written = file.read_text("utf-8").replace(sys.executable, "/old/python")
+    mine = "[mcp_servers.my-shop.env] # mine\nA = '1'\n" if client == "codex" else None
+    changed = (
+        f"{written}{mine}"
+        if mine
+        else written.replace('"my-shop": {', '"my-shop": { // mine\n      "timeout": 5,', 1)
+    )
+    file.write_text(changed, "utf-8")
+
+    assert invoke("install", client, "--yes").exit_code == 0
+
+    entry = servers_in(file, client)["my-shop"]
+    assert words_of(entry) == expected_words(Path.cwd())
+    assert entry.get("timeout") == 5 or entry.get("env") == {"A": "1"}
+    assert "mine\n" in file.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'mcp_servers = { other = {command = "x"} } # mine\n',
+        'mcp_servers.other.command = "x" # mine\n',
+        '[mcp_servers.other]\ncommand = "x"\n[z]\na = 1 # mine\n[mcp_servers.third]\nurl = "y"\n',
+    ],
+)
+def test_every_form_of_toml_is_kept(home: Path, text: str) -> None:
+    """Inline tables, dotted keys, and tables in any order."""
+    file = home / ".codex/config.toml"
+    file.parent.mkdir()
+    file.write_text(text, "utf-8")
+
+    assert invoke("install", "codex", "--yes").exit_code == 0
+    assert {"other", "my-shop"} <= set(servers_in(file, "codex"))
+    assert "# mine" in file.read_text("utf-8")
+    assert invoke("install", "codex", "--remove", "--yes").exit_code == 0
+    assert tomllib.loads(file.read_text("utf-8")) == tomllib.loads(text)
+
+
 def test_a_server_of_somebody_else_is_not_replaced(home: Path) -> None:
     """The name is taken: another has to be chosen."""
     file = home / ".cursor/mcp.json"

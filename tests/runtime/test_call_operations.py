@@ -129,12 +129,12 @@ async def test_a_suggestion_names_only_what_the_caller_can_list() -> None:
     async with serving(host_tool("stock_level", echo), hidden) as runtime:
         session_id = await new_session(runtime)
 
-        async def told(name: str) -> tuple[str, str]:
+        async def messages_about(name: str) -> tuple[str, str]:
             params = {"session_id": session_id, "name": name}
             refused = await refusal(runtime, "tools.info", params)
             return str(refused), (await call(runtime, session_id, name)).text
 
-        near, far = await told("stock_lvl"), await told("vault1")
+        near, far = await messages_about("stock_lvl"), await messages_about("vault1")
 
     assert near[0].endswith("the session has no tool 'stock_lvl'; did you mean 'stock_level'?")
     assert "did you mean 'stock_level'?" in near[1]

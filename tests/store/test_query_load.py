@@ -53,6 +53,10 @@ def fill(path: Path, count: int) -> None:
         connection.executemany(
             f"INSERT INTO calls ({COLUMNS}) VALUES ({marks})", _rows(connection, count)
         )
+        # One session so long that its calls are looked for among all.
+        connection.execute(
+            "INSERT INTO sessions VALUES ('ses2', 1.0, '{}', 1000000, '', 1, NULL, 0, 'p1')"
+        )
         connection.execute("COMMIT")
 
 
@@ -81,19 +85,41 @@ def _rows(connection: sqlite3.Connection, count: int) -> Iterator[tuple[object, 
 
 
 def test_no_documented_query_reads_more_than_an_index(sqlite_path: Path) -> None:
-    """Each statement searches one covering index in its order: no scan of the table, no sorting."""
+    """Each statement searches one covering index in its order: no scan of the table, no sorting.
+    A short session is read by its records, and sorted.
+    """
     fill(sqlite_path, 1_000)
 
     with closing(sqlite3.connect(sqlite_path)) as connection:
         for filters in QUERIES:
             for oldest_first in (False, True):
                 query = replace(CallQuery(**filters), oldest_first=oldest_first)
+                is_short = "session_id" in filters
                 for statement, parameters in page_statements(connection, query, None, 101):
                     plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
                     steps = [step for *_, step in plan]
                     assert not any("SCAN calls" in step for step in steps), (filters, steps)
+                    if is_short:
+                        assert any("records USING" in step for step in steps), steps
+                        continue
                     assert not any("TEMP B-TREE" in step for step in steps), (filters, steps)
                     assert any("USING COVERING INDEX calls_by" in step for step in steps), steps
+
+
+def test_the_calls_of_a_long_session_are_found_by_an_index(sqlite_path: Path) -> None:
+    """Neither are all its records read, nor are its calls sorted."""
+    fill(sqlite_path, 5_000)
+
+    with SqliteStore(sqlite_path) as store, closing(sqlite3.connect(sqlite_path)) as connection:
+        query = CallQuery(session_id="ses2")
+        ((statement, parameters),) = page_statements(connection, query, None, 101)
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
+        steps = [step for *_, step in plan]
+        assert any("USING COVERING INDEX calls_by_time" in step for step in steps)
+        assert not any("TEMP B-TREE" in step for step in steps)
+        listed = store.calls(query).items
+        assert listed
+        assert {row.session_id for row in listed} == {"ses2"}
 
 
 @pytest.mark.load

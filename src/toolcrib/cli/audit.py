@@ -132,6 +132,13 @@ def verify_command(
         known = [session] if session else _session_ids(crib)
         ids = dict.fromkeys([*known, *(head.session_id for head in heads)])
         results = [_checked(crib, session_id, heads) for session_id in ids]
+        stray = 0 if session else crib.stray_calls()
+    _show_checked(results, stray, json=json)
+    if stray or any(result.fault is not None for result in results):
+        raise typer.Exit(Exit.FAILED)
+
+
+def _show_checked(results: list[_Checked], stray: int, *, json: bool) -> None:
     for result in results:
         if result.fault is not None:
             show_note(f"{result.session_id}: {result.fault}", "red")
@@ -141,8 +148,11 @@ def verify_command(
         show_json(results)
     else:
         show_note(_summary(results))
-    if any(result.fault is not None for result in results):
-        raise typer.Exit(Exit.FAILED)
+    if stray:
+        show_note(
+            f"the index has {stray} calls that no ledger has; make it anew with audit reindex",
+            "red",
+        )
 
 
 @app.command()

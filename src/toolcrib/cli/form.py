@@ -141,49 +141,53 @@ class ArgumentForm:
             return ["--arguments", self.typed[_WHOLE]]
         return [f"{name}={text}" for name, text in self.typed.items()]
 
-    def _ask(self, asked: Field) -> None:
-        show_note(asked.heading())
+    def _ask(self, argument: Field) -> None:
+        show_note(argument.heading())
         while True:
-            text = self._read(asked)
-            if text == LEAVE_OUT and not asked.is_required:
-                self.typed.pop(asked.name, None)
+            text = self._read(argument)
+            if text == LEAVE_OUT and not argument.is_required:
+                self.typed.pop(argument.name, None)
                 return
-            if not text and asked.name not in self.typed:
-                if not asked.is_required:
+            if not text and argument.name not in self.typed:
+                if not argument.is_required:
                     return
                 show_note("  it is needed; type a value", "red")
                 continue
             if text:
-                self.typed[asked.name] = text
-            if not (faults := self._faults(asked)):
+                self.typed[argument.name] = text
+            if not (faults := self._faults(argument)):
                 return
             show_note("\n".join(f"  {fault}" for fault in faults), "red")
 
-    def _read(self, asked: Field) -> str:
-        earlier = self.typed.get(asked.name)
-        if asked.is_secret:
+    def _read(self, argument: Field) -> str:
+        earlier = self.typed.get(argument.name)
+        if argument.is_secret:
             return read_secret("  [unchanged] > " if earlier else "  (not shown) > ")
         return read_line(f"  [{earlier}] > " if earlier is not None else "  > ")
 
-    def _value(self, asked: Field, text: str) -> Any:
-        return read_value(text, asked.schema)
+    def _value(self, argument: Field, text: str) -> Any:
+        return read_value(text, argument.schema)
 
-    def _faults(self, asked: Field) -> list[str]:
+    def _faults(self, argument: Field) -> list[str]:
         """What is wrong with one argument, by its own schema. Never the value itself."""
         from jsonschema_rs import Draft202012Validator
 
-        value = self._value(asked, self.typed[asked.name])
-        if asked.name == _WHOLE:
+        value = self._value(argument, self.typed[argument.name])
+        if argument.name == _WHOLE:
             return [] if isinstance(value, dict) else ["write a JSON object: {...}"]
-        schema = self._raw(asked.name, is_null=value is None)
-        alone = {"type": "object", "properties": {asked.name: schema}}
+        schema = self._raw(argument.name, is_null=value is None)
+        alone = {"type": "object", "properties": {argument.name: schema}}
         for key in ("$defs", "definitions"):
             if key in self.parameters:
                 alone[key] = self.parameters[key]
-        checker = Draft202012Validator(alone, mask="the value")
+        try:
+            checker = Draft202012Validator(alone, mask="the value")
+        except ValueError:
+            # A schema of somebody else's that is none: the call itself says what is wrong.
+            return []
         return [
             f"{'/'.join(map(str, error.instance_path[1:]))} {error.message}".strip()
-            for error in checker.iter_errors({asked.name: value})
+            for error in checker.iter_errors({argument.name: value})
         ]
 
     def _raw(self, name: str, *, is_null: bool) -> Any:

@@ -45,11 +45,19 @@ class McpClient:
         return value_at(text, (*self._keys(text), name)) if text.strip() else None
 
     def with_server(self, text: str, name: str, command: Sequence[str]) -> str:
-        """The text with the server; everything else stays. Raises `UsageError`."""
-        entry = self.entry(command)
+        """The text with the server; everything else stays, also what was added to the server's own
+        entry. Raises `UsageError`.
+        """
+        entry, current = self.entry(command), self.current(text, name)
         if self.is_toml:
-            return _with_table(text, self.keys[0], name, entry)
-        return set_value(text, (*self._keys(text), name), dict(entry))
+            return _with_table(text, self.keys[0], name, {**entry, **_added(current)})
+        path = (*self._keys(text), name)
+        if current is None:
+            return set_value(text, path, dict(entry))
+        added = _added(current)
+        for key in [key for key in entry if key not in added]:
+            text = set_value(text, (*path, key), entry[key])
+        return text
 
     def without_server(self, text: str, name: str) -> str:
         """The text without the server; everything else stays. Raises `UsageError`."""
@@ -64,6 +72,14 @@ class McpClient:
         servers: Any = value_at(text, ("mcp", "servers"))
         is_native = isinstance(servers, dict) and "type" not in servers
         return ("mcp", "servers") if is_native else self.keys
+
+
+_OURS: Final = ("command", "args")
+"""What an entry has from us; the rest of it may have been changed since."""
+
+
+def _added(current: Entry | None) -> Entry:
+    return {key: value for key, value in (current or {}).items() if key not in _OURS}
 
 
 def check_text(client: McpClient, text: str) -> None:
@@ -202,10 +218,17 @@ def _with_table(text: str, section: str, name: str, entry: Entry | None) -> str:
         tables.pop(name, None)
     else:
         servers[name] = {**entry}
-        table: Any = tomlkit.table()
-        table.update(entry)
-        tables[name] = table
+        if name not in tables:
+            tables[name] = tomlkit.inline_table() if _is_inline(tables) else tomlkit.table()
+        for key in [key for key in entry if tables[name].get(key) != entry[key]]:
+            tables[name][key] = entry[key]
     after = tomlkit.dumps(document)
     if {section: {}, **_toml(after)} != expected:
         raise UsageError("the file cannot be changed safely; add the entry yourself")
     return after
+
+
+def _is_inline(table: Any) -> bool:
+    from tomlkit.items import InlineTable
+
+    return isinstance(table, InlineTable)

@@ -189,10 +189,10 @@ def provider(
         )
         if show_token:
             show(_secret(server))
-        with redirected_stdout():
-            import asyncio
+        from toolcrib.logs import LogOptions, restored_logs, write_logs
 
-            from toolcrib.logs import LogOptions, write_logs
+        with redirected_stdout(), restored_logs():
+            import asyncio
 
             write_logs(LogOptions(level=log_level or "info", format=log_format))
             asyncio.run(_serve(embedded, model_backend, server, data, access_log=access_log))

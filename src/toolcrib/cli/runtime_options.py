@@ -238,11 +238,10 @@ def run_served(
     """As `run_hosted`, for a runtime that others use: it says what it serves, it reloads, and it
     logs from `log_level` on unless the options say otherwise.
     """
-    from toolcrib.cli.server_watch import exported, log_runtime, set_up_logs
+    from toolcrib.cli.server_watch import exported, log_runtime, written_logs
 
     if options.reload:
         require_extra("reload", "--reload")
-    set_up_logs(options, log_level)
 
     async def reported(host: HostedRuntime) -> T:
         for line, style in served_lines(host.runtime, options):
@@ -251,7 +250,8 @@ def run_served(
         async with exported(host.runtime, options), reloads(host, options):
             return await serve(host.runtime)
 
-    return _run(options, reported, loop_factory)
+    with written_logs(options, log_level):
+        return _run(options, reported, loop_factory)
 
 
 @asynccontextmanager

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from toolcrib.cli.output import require_extra, show_note
+from toolcrib.cli.output import logged_notes, require_extra, show_note
 
 if TYPE_CHECKING:
     from toolcrib.logs import LogLevel
@@ -30,17 +30,23 @@ def telemetry_of(options: RuntimeOptions) -> TelemetryOptions:
     )
 
 
-def set_up_logs(options: RuntimeOptions, level: LogLevel) -> None:
-    """Write the logs of this process to stderr, from `level` on unless the options name another.
-    With --debug tracebacks of tools are among them.
+@contextmanager
+def written_logs(options: RuntimeOptions, level: LogLevel) -> Generator[None]:
+    """Write the logs of this process to stderr until the block ends, from `level` on unless the
+    options name another. With --debug tracebacks of tools are among them.
     """
     from toolcrib.cli.debug import is_debug, leave_to_log
-    from toolcrib.logs import LogOptions, write_logs
+    from toolcrib.logs import LogOptions, restored_logs, write_logs
     from toolcrib.telemetry.call_log import call_facts
 
     level = options.log_level or ("info" if is_debug() else level)
-    write_logs(LogOptions(level=level, format=options.log_format), context=call_facts)
-    leave_to_log()
+    chosen = LogOptions(level=level, format=options.log_format)
+    # A collector of JSON lines would stumble over any other line.
+    notes = logged_notes() if chosen.format == "json" else nullcontext()
+    with restored_logs(), notes:
+        write_logs(chosen, context=call_facts, all_tracebacks=is_debug())
+        leave_to_log()
+        yield
 
 
 def log_runtime(runtime: Runtime) -> None:
@@ -73,8 +79,12 @@ def metrics_of(runtime: Runtime, options: RuntimeOptions) -> PrometheusMetrics |
     if not telemetry.has_metrics:
         return None
     require_extra("metrics", "--metrics")
+    from prometheus_client import disable_created_metrics
+
     from toolcrib.telemetry.prometheus import PrometheusMetrics
 
+    # Prometheus does not read the time of each series' creation in this format.
+    disable_created_metrics()
     metrics = PrometheusMetrics(by_principal=telemetry.metrics_by_principal)
     metrics.watch(runtime.bus)
     if runtime.notifications is not None:

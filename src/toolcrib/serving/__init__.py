@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from toolcrib.logs import LogOptions, write_logs
     from toolcrib.serving.access import AccessOptions
     from toolcrib.serving.connections import ListenerLimits
     from toolcrib.serving.listener import Listener, TlsFiles
@@ -29,6 +30,7 @@ __all__ = [
     "AccessOptions",
     "Listener",
     "ListenerLimits",
+    "LogOptions",
     "OidcIssuer",
     "TlsFiles",
     "Token",
@@ -40,12 +42,14 @@ __all__ = [
     "new_token",
     "on_stop_signals",
     "owner_token",
+    "write_logs",
 ]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "toolcrib.logs": ("LogOptions", "write_logs"),
             "toolcrib.serving.access": ("AccessOptions",),
             "toolcrib.serving.connections": ("ListenerLimits",),
             "toolcrib.serving.listener": ("Listener", "TlsFiles"),

@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,7 +54,7 @@ class AnsweredRequest:
 
 class RequestLog:
     """ASGI middleware that logs every request when it is over, with `writes_lines`, and tells
-    `on_answered` of it.
+    `on_answered` of it. `pages` are the paths that are answered without a route.
     """
 
     def __init__(
@@ -62,12 +62,14 @@ class RequestLog:
         app: ASGIApp,
         *,
         routes: Sequence[BaseRoute],
+        pages: Iterable[str] = (),
         writes_lines: bool,
         on_answered: Callable[[AnsweredRequest], None] | None = None,
         elapsed: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._app = app
         self._routes = dict(_templates(routes))
+        self._pages = HEALTH_PATHS.union(pages)
         self._writes_lines = writes_lines
         self._on_answered = on_answered
         self._elapsed = elapsed
@@ -100,7 +102,7 @@ class RequestLog:
         if endpoint is not None:
             return self._routes.get(endpoint, (UNKNOWN_ROUTE, None))[0]
         path: str = scope["path"]
-        if path in HEALTH_PATHS:
+        if path in self._pages:
             return path
         # It was answered before its route was looked for.
         for template, pattern in self._routes.values():
@@ -215,7 +217,7 @@ class ServerWatch:
         """Who counts the logins that fail."""
         return None if self.metrics is None else self.metrics.login_failed
 
-    def middleware(self, routes: Sequence[BaseRoute]) -> list[Middleware]:
+    def middleware(self, routes: Sequence[BaseRoute], pages: Iterable[str]) -> list[Middleware]:
         """What stands before everything else; nothing where nobody watches."""
         if not self.logs_requests and self.metrics is None:
             return []
@@ -223,6 +225,7 @@ class ServerWatch:
             Middleware(
                 RequestLog,
                 routes=routes,
+                pages=pages,
                 writes_lines=self.logs_requests,
                 on_answered=None if self.metrics is None else self._count,
             )

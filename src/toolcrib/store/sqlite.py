@@ -191,6 +191,13 @@ class SqliteStore:
         self._read()
         return self._call_reader.sums(query, key)
 
+    def stray_calls(self) -> int:
+        """How many rows of the index are of no record of their session; 0 unless the file was
+        changed.
+        """
+        self._read()
+        return self._call_reader.stray()
+
     def reindex(self) -> int:
         """Make the index of calls anew from the ledgers, with the prices of now; returns how many
         records it was made of.

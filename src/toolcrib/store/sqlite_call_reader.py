@@ -50,6 +50,8 @@ _NOBODY: Final = -1
 """The number of a name that no row has."""
 _MOST_BRANCHES: Final = 64
 """So many names that a pattern matches are looked for one by one; more, in one run over all."""
+_MOST_RECORDS: Final = 20_000
+"""A session of so many records is read by them; a longer one, in one run over all calls."""
 _LAST_ID: Final = 2**63 - 1
 _RUNNING_FROM: Final = 2**62
 """Numbers of calls that only run, which have none in the index."""
@@ -59,6 +61,10 @@ _RUNNING: Final = (
     " LEFT JOIN names n ON n.kind = 'session' AND n.name = o.session_id"
     " WHERE NOT EXISTS (SELECT 1 FROM calls c INDEXED BY calls_open WHERE c.session = n.id"
     f" AND c.call_id = o.call_id AND c.status IN ({OPEN_NUMBERS}))"
+)
+_STRAY: Final = (
+    "SELECT count(*) FROM calls c LEFT JOIN names n ON n.id = c.session"
+    " LEFT JOIN records r ON r.id = c.id WHERE r.session_id IS NOT n.name"
 )
 _SUM_KEYS: Final[dict[SumKey, str]] = {
     "day": f"CAST(at / {SECONDS_A_DAY} AS INTEGER)",
@@ -72,7 +78,8 @@ _SUM_KEYS: Final[dict[SumKey, str]] = {
 class Branch:
     """One statement of a query: the index that it reads, and its conditions."""
 
-    index: str
+    index: str | None
+    """None: the rows of a session, by its records, sorted afterwards."""
     conditions: tuple[str, ...]
     parameters: tuple[object, ...]
 
@@ -103,6 +110,13 @@ class CallIndexReader:
             end = cursor_at(rows[limit - 1][0]) if len(rows) > limit else None
             return StorePage(tuple(row for _, row in rows[:limit]), end)
         return page_of([*rows, *running], query, cursor, limit)
+
+    def stray(self) -> int:
+        """How many rows are of no record of their session: nothing but a change in the file makes
+        one.
+        """
+        with self._connection() as connection:
+            return connection.execute(_STRAY).fetchone()[0]
 
     def sums(self, query: CallQuery, key: SumKey) -> list[UsageSum]:
         """The sums of the calls that a query asks for."""
@@ -177,10 +191,13 @@ def page_statements(
     statements: list[tuple[str, tuple[object, ...]]] = []
     for branch in branches_of(connection, query):
         where = " AND ".join([*branch.conditions, f"(at, id) {sign} (?, ?)"])
-        ids = (
-            f"SELECT id FROM calls INDEXED BY {branch.index} WHERE {where}"
-            f" ORDER BY at {order}, id {order} LIMIT ?"
+        source = (
+            f"calls INDEXED BY {branch.index}"
+            if branch.index
+            else "(SELECT id AS record FROM records WHERE session_id = ?) CROSS JOIN calls"
+            " ON calls.id = record"
         )
+        ids = f"SELECT id FROM {source} WHERE {where} ORDER BY at {order}, id {order} LIMIT ?"
         statement = f"SELECT {COLUMNS} FROM calls WHERE id IN ({ids})"
         statements.append((statement, (*branch.parameters, *place, limit)))
     return statements
@@ -190,8 +207,8 @@ def branches_of(connection: sqlite3.Connection, query: CallQuery) -> list[Branch
     """The statements of a query: one, or one for each status or tool that it asks for."""
     conditions, parameters = _conditions(connection, query)
     whole = Branch("calls_by_time", conditions, parameters)
-    if query.session_id is not None:
-        return [Branch("calls_by_session", conditions, parameters)]
+    if query.session_id is not None and _is_short(connection, query.session_id):
+        return [Branch(None, conditions, (query.session_id, *parameters))]
     if query.min_cost is not None:
         return [Branch("calls_by_cost", (*conditions, "nanos IS NOT NULL"), parameters)]
     if query.approver is not None:
@@ -208,6 +225,14 @@ def branches_of(connection: sqlite3.Connection, query: CallQuery) -> list[Branch
         if value is not None:
             return [Branch(f"calls_by_{column}", conditions, parameters)]
     return [whole]
+
+
+def _is_short(connection: sqlite3.Connection, session_id: str) -> bool:
+    """Whether a session has so few records that reading them takes less than an index of all."""
+    row = connection.execute(
+        "SELECT head_seq FROM sessions WHERE session_id = ?", (session_id,)
+    ).fetchone()
+    return row is None or row[0] <= _MOST_RECORDS
 
 
 def _status_branches(statuses: Sequence[str], whole: Branch) -> list[Branch]:

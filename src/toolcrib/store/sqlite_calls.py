@@ -63,7 +63,16 @@ _OPEN_ROW: Final = (
 )
 _SPENT: Final = (
     "SELECT sum(input_tokens), sum(output_tokens), sum(nanos), max(prices) FROM calls"
-    " INDEXED BY calls_by_parent WHERE session = ? AND parent = ? AND input_tokens IS NOT NULL"
+    " INDEXED BY calls_by_parent WHERE session = ? AND parent = ?"
+    " AND parent IS NOT NULL AND input_tokens IS NOT NULL"
+)
+_HAS_PARTS: Final = (
+    "SELECT 1 FROM calls INDEXED BY calls_by_parent WHERE session > 0"
+    " AND parent IS NOT NULL AND input_tokens IS NOT NULL LIMIT 1"
+)
+_HAS_OPEN: Final = (
+    "SELECT 1 FROM calls INDEXED BY calls_open WHERE session > 0"
+    f" AND status IN ({OPEN_NUMBERS}) LIMIT 1"
 )
 _STARTS: Final = (
     "SELECT r.id, r.session_id, r.seq, r.kind, r.at, r.call_id, p.payload, r.payload_digest,"
@@ -102,6 +111,9 @@ class CallChanges:
         self._rows: dict[int, CallRow] = {}
         self._open: dict[tuple[str, str], int] = {}
         self._has_parts = False
+        # Asked once: in most stores no call waits, and no tool asks a model.
+        self._may_be_open: bool | None = None
+        self._may_have_spent: bool | None = None
 
     def take(self, row_id: int, record: Record) -> None:
         """Take a new record, with the number of its row in the table of records."""
@@ -119,6 +131,8 @@ class CallChanges:
         if self._rows:
             rows = [self._values(row_id, row) for row_id, row in self._rows.items()]
             self._connection.executemany(_INSERT, rows)
+            self._may_be_open = None
+            self._may_have_spent = None
         self._rows, self._open, self._has_parts = {}, {}, False
 
     def _change(self, row_id: int, record: Record) -> None:
@@ -144,6 +158,8 @@ class CallChanges:
         row_id = self._open.get((session_id, call_id))
         if row_id is not None:
             return row_id, self._rows[row_id]
+        if not self._has_open_rows():
+            return None
         session = self._number("session", session_id)
         row = self._connection.execute(_OPEN_ROW, (session, call_id)).fetchone()
         # It may have ended in this transaction, which has not written that yet.
@@ -151,6 +167,11 @@ class CallChanges:
             return None
         names = names_of(self._connection, [row])
         return row[0], row_of(row, names)
+
+    def _has_open_rows(self) -> bool:
+        if self._may_be_open is None:
+            self._may_be_open = self._connection.execute(_HAS_OPEN).fetchone() is not None
+        return self._may_be_open
 
     def _start_of(self, session_id: str, call_id: str) -> tuple[int, CallRow] | None:
         """The row that the start of a call would have begun."""
@@ -164,6 +185,10 @@ class CallChanges:
         """A call that has ended, with what was spent within it."""
         if self._has_parts:
             self.write()
+        if self._may_have_spent is None:
+            self._may_have_spent = self._connection.execute(_HAS_PARTS).fetchone() is not None
+        if not self._may_have_spent:
+            return row
         session = self._number("session", row.session_id)
         spent = self._connection.execute(_SPENT, (session, row.call_id)).fetchone()
         tokens_in, tokens_out, nanos, prices = spent
@@ -320,6 +345,7 @@ def fill_index(connection: sqlite3.Connection, prices: PriceSource) -> int:
     return count
 
 
+_LAST_SEQ: Final = 2**63 - 1
 _NAMES_OF_CALLS: Final = ("tool", "model", "owner", "principal", "approver")
 """The columns with names of people and of what they use; each has an index."""
 
@@ -333,11 +359,12 @@ def forget_calls(connection: sqlite3.Connection, session_id: str, up_to: int | N
     ).fetchone()
     if session is None:
         return
-    rows = "FROM calls WHERE session = ?"
-    parameters: tuple[object, ...] = session
+    # By the records, which are indexed by session: for the index of calls that would cost each call
+    # of a busy server a page.
+    rows = "FROM calls WHERE id IN (SELECT id FROM records WHERE session_id = ? AND seq <= ?)"
     if up_to is not None:
-        rows += f" AND seq <= ? AND status NOT IN ({OPEN_NUMBERS})"
-        parameters = (*session, up_to)
+        rows += f" AND status NOT IN ({OPEN_NUMBERS})"
+    parameters = (session_id, _LAST_SEQ if up_to is None else up_to)
     columns = " UNION ".join(f"SELECT {column} {rows}" for column in _NAMES_OF_CALLS)
     used = connection.execute(columns, parameters * len(_NAMES_OF_CALLS)).fetchall()
     connection.execute(f"DELETE {rows}", parameters)

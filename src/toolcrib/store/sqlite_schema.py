@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 import time
@@ -12,8 +11,6 @@ from pathlib import Path
 from typing import Literal
 
 from toolcrib.errors import StoreError
-
-_log = logging.getLogger("toolcrib.store")
 
 Synchronous = Literal["normal", "starts", "full"]
 """What waits for the disk: nothing, the starts of calls that may have effects, or every commit."""
@@ -159,7 +156,6 @@ CREATE TABLE calls (
     prices        INTEGER
 );
 CREATE INDEX calls_by_time ON calls ({_FILTERED});
-CREATE INDEX calls_by_session ON calls (session, {_FILTERED});
 CREATE INDEX calls_by_tool ON calls (tool, {_FILTERED}) WHERE tool IS NOT NULL;
 CREATE INDEX calls_by_owner ON calls (owner, {_FILTERED}) WHERE owner IS NOT NULL;
 CREATE INDEX calls_by_principal ON calls (principal, {_FILTERED}) WHERE principal IS NOT NULL;
@@ -168,7 +164,8 @@ CREATE INDEX calls_by_status ON calls (status, {_FILTERED}) WHERE status <> 0;
 CREATE INDEX calls_by_cost ON calls ({_FILTERED}) WHERE nanos IS NOT NULL;
 CREATE INDEX calls_by_model ON calls (model, {_FILTERED}) WHERE model IS NOT NULL;
 CREATE INDEX calls_open ON calls (session, call_id) WHERE status IN (3, 4, 5, 6);
-CREATE INDEX calls_by_parent ON calls (session, parent) WHERE input_tokens IS NOT NULL;
+CREATE INDEX calls_by_parent ON calls (session, parent)
+    WHERE parent IS NOT NULL AND input_tokens IS NOT NULL;
 CREATE TABLE prompts (
     session   INTEGER NOT NULL,
     turn      INTEGER NOT NULL,
@@ -293,7 +290,7 @@ def _ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if version := _schema_version(connection, path):
-            _log.info("%s: upgrading from schema %d to %d", path, version, SCHEMA_VERSION)
+            _log_upgrade(path, version)
         for migration in _MIGRATIONS[_schema_version(connection, path) :]:
             for statement in filter(str.strip, migration.split(";")):
                 connection.execute(statement)
@@ -313,6 +310,14 @@ def _fill_calls(connection: sqlite3.Connection) -> None:
     from toolcrib.store.sqlite_calls import fill_index
 
     fill_index(connection, published_prices)
+
+
+def _log_upgrade(path: Path, version: int) -> None:
+    # A list of what waits reads the file without an upgrade, and starts faster without logs.
+    import logging
+
+    log = logging.getLogger("toolcrib.store")
+    log.info("%s: upgrading from schema %d to %d", path, version, SCHEMA_VERSION)
 
 
 def _schema_version(connection: sqlite3.Connection, path: Path) -> int:

@@ -1,4 +1,6 @@
-"""Spans and metrics through OpenTelemetry's API, which is imported on first use."""
+"""Spans and metrics through OpenTelemetry's API, and metrics for Prometheus. Both libraries are
+imported on first use.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,15 @@ from toolcrib.telemetry.instrument import instrument
 
 if TYPE_CHECKING:
     from toolcrib.telemetry.instrumentation import Instrumentation
+    from toolcrib.telemetry.prometheus import PrometheusMetrics
 
-__all__ = ["Instrumentation", "instrument"]
+__all__ = ["Instrumentation", "PrometheusMetrics", "instrument"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
-        __name__, {"toolcrib.telemetry.instrumentation": ("Instrumentation",)}
+        __name__,
+        {
+            "toolcrib.telemetry.instrumentation": ("Instrumentation",),
+            "toolcrib.telemetry.prometheus": ("PrometheusMetrics",),
+        },
     )

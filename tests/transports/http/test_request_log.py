@@ -51,13 +51,15 @@ async def test_no_query_path_or_header_is_logged(caplog: pytest.LogCaptureFixtur
         await crib.client.get(f"/v1/sessions?token={SECRET}")
         await crib.client.get(f"/nowhere/{SECRET}", headers={"X-Request-Id": f"{SECRET} {SECRET}"})
         await crib.client.get(f"/v1/approvals/{SECRET}", headers=crib.as_(SECRET))
+        await crib.client.get("/", headers=crib.as_(SECRET))
 
     assert [each["path"] for each in lines(caplog)] == [
         "/v1/sessions",
         "other",
         "/v1/approvals/{approval_id}",
+        "/",
     ]
-    assert [each["principal"] for each in lines(caplog)] == ["owner", "owner", None]
+    assert [each["principal"] for each in lines(caplog)] == ["owner", "owner", None, None]
     assert SECRET not in caplog.text
     assert SECRET not in str(lines(caplog))
 

@@ -181,7 +181,7 @@ def create_routes(
     app = Starlette(
         routes=routes,
         middleware=[
-            *watch.middleware(routes),
+            *watch.middleware(routes, PUBLIC_PAGES),
             Middleware(HealthMiddleware, is_ready=watch.readiness.check),
             Middleware(
                 access.protect,
