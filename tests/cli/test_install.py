@@ -408,3 +408,37 @@ async def test_what_was_written_is_a_server(
         listed = await session.list_tools()
 
     assert [tool.name for tool in listed.tools] == ["stock_level", "order_parts"]
+
+
+def test_tabs_are_shown_as_columns(home: Path) -> None:
+    """A file that is indented with tabs has a diff that can be read."""
+    (home / ".cursor").mkdir()
+    (home / ".cursor/mcp.json").write_text('{\n\t"mcpServers": {}\n}\n', "utf-8")
+
+    shown = invoke("install", "cursor", "--dry-run").stdout
+
+    assert "u0009" not in shown
+    assert '+       "my-shop": {' in shown
+
+
+def test_a_read_only_file_is_left_alone(home: Path) -> None:
+    """Who took away the right to write the file did not mean it to be replaced."""
+    file = home / ".claude.json"
+    file.write_text("{}", "utf-8")
+    file.chmod(0o400)
+
+    done = invoke("install", "claude-code", "--yes")
+
+    assert done.exit_code == 1
+    assert "it is read-only; make it writable first; nothing was written" in done.stderr
+    assert file.read_text("utf-8") == "{}"
+
+
+def test_a_removal_does_not_tell_to_start_the_server() -> None:
+    """What is said at the end is true of what was done."""
+    assert "start it" in invoke("install", "vscode", "--yes").stderr
+
+    removed = invoke("install", "vscode", "--remove", "--yes").stderr
+
+    assert "start it" not in removed
+    assert "VS Code lets go of it when it starts again" in removed

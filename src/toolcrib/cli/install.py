@@ -95,7 +95,8 @@ def install(
         _write(change, mode=_NEW_MODES[scope])
     except (OSError, UsageError) as error:
         fail(f"{change.target}: {error}; nothing was written")
-    show_note(f"{change.target} was written; {known.after}")
+    after = f"{known.title} lets go of it when it starts again" if remove else known.after
+    show_note(f"{change.target} was written; {after}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,7 @@ def _show_diff(change: _Change) -> None:
     names = (str(change.target) if change.before else "/dev/null", str(change.target))
     texts = (change.before.splitlines(), change.after.splitlines())
     for line in difflib.unified_diff(*texts, *names, lineterm=""):
-        show(line, _COLOURS.get(line[:1]))
+        show(line.expandtabs(4), _COLOURS.get(line[:1]))
 
 
 def _confirm() -> None:
@@ -187,13 +188,16 @@ def _confirm() -> None:
 
 
 def _write(change: _Change, *, mode: int) -> None:
-    """Replace a file in one step; it keeps its mode. Raises `UsageError` when somebody else has
-    changed it meanwhile.
+    """Replace a file in one step; it keeps its mode. Raises `UsageError` for a file that nobody may
+    write, and when somebody else has changed it meanwhile.
     """
     target = change.target
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         mode = stat.S_IMODE(target.stat().st_mode)
+        # To replace it needs no right to write it, so it is the mode that says no.
+        if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+            raise UsageError("it is read-only; make it writable first")
     draft = target.with_name(f".{target.name}.{os.getpid()}.new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:

@@ -41,9 +41,12 @@ def show(text: str, style: str | None = None) -> None:
 
 
 def show_text(text: str) -> None:
-    """Print text of several lines. Its control characters cannot steer the terminal."""
+    """Print text of several lines. Its control characters cannot steer the terminal; tabs stay."""
     for line in text.split("\n"):
-        show(line)
+        if sys.stdout.isatty():
+            show(line.expandtabs())
+        else:
+            typer.echo("\t".join(showable(cell) for cell in line.split("\t")))
 
 
 def stream(text: str, out: TextIO | None = None) -> None:
