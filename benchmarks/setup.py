@@ -17,10 +17,13 @@ from report import table
 ROOT = Path(__file__).parents[1]
 SECONDS = 90.0
 MEGABYTES = 450.0
+QUIET = 1.0
+"""The load average up to which the wall clock is judged."""
 
 
 def run(quick: bool) -> list[Bound]:
     """Clone, run `make demo`, and look at what it left."""
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as parent:
         clone = Path(parent) / "toolcrib"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
@@ -31,8 +34,8 @@ def run(quick: bool) -> list[Bound]:
     return [
         Bound(
             f"`make demo`: at most {SECONDS:g} s on two quiet cores",
-            f"{seconds:.0f} s",
-            seconds <= SECONDS,
+            f"{seconds:.0f} s" + (f", not judged at a load of {load:.1f}" if load > QUIET else ""),
+            seconds <= SECONDS or load > QUIET,
         ),
         Bound(
             f"`make demo`: at most {MEGABYTES:g} MB in .venv",

@@ -177,7 +177,8 @@ async def serving(
     )
     served = Served(process)
     try:
-        served.url = (await served.hear("serving on")).split()[-1]
+        # The line may be JSON.
+        served.url = (await served.hear("serving on")).split()[-1].rstrip('"}')
         yield served
     finally:
         if process.returncode is None:

@@ -125,3 +125,9 @@ async def test_no_traceback_goes_to_a_client(folder: Path) -> None:
     assert "KeyError" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
     assert "broken_tools" not in done.stdout + done.stderr
+
+
+def test_a_tool_that_raised_names_the_way_to_its_traceback() -> None:
+    """Newcomers B: who sees only `KeyError: 'k'` is told how to see the line."""
+    assert "run it with `toolcrib --debug ...`" in invoke(*CALL).stderr
+    assert "run it with" not in invoke("--debug", *CALL).stderr

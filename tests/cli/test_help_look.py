@@ -138,3 +138,29 @@ def test_a_fault_of_an_application_is_told_like_any_other(monkeypatch: pytest.Mo
     done = invoke("doctor")
 
     assert (done.exit_code, done.stderr) == (1, "Error: it broke\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "right"),
+    [
+        (("tools", "list", "--debug"), "toolcrib --debug tools list ..."),
+        (("tools", "list", "--project", "x"), "toolcrib --project FILE tools list ..."),
+    ],
+)
+def test_an_option_of_the_whole_command_is_told_its_place(
+    arguments: tuple[str, ...], right: str
+) -> None:
+    """`--debug` after the command is no riddle: the message has the line that works."""
+    done = invoke(*arguments)
+
+    assert done.exit_code == 2
+    assert f"it stands before the command: {right}" in done.stderr
+
+
+def test_a_wrong_choice_is_told_which_one_was_meant() -> None:
+    """The choices in the user's words, without the schema library's, and the nearest of them."""
+    done = invoke("serve", "--log-format", "jsn")
+
+    assert done.exit_code == 2
+    assert "'jsn' is not one of text, json; did you mean json?" in done.stderr
+    assert "Value error" not in done.stderr

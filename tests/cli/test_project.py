@@ -62,6 +62,16 @@ def test_a_flag_overrides_the_file(project: Path) -> None:
     assert "waits for approval" in done.stderr
 
 
+def test_a_server_of_the_environment_comes_before_the_store(project: Path) -> None:
+    """Whoever asks a server is shown what that principal may see, not what is in the file."""
+    assert invoke("tools", "call", "shout", "text=hi").exit_code == 4
+    remote = {"TOOLCRIB_URL": "http://127.0.0.1:9", "TOOLCRIB_TOKEN": "t"}
+    done = invoke("approvals", "list", env=remote)
+
+    assert done.exit_code == 1
+    assert "shout" not in done.stdout
+
+
 def test_one_key_is_set_for_one_command(project: Path) -> None:
     """Keys without a flag of their own can be set too."""
     done = invoke("--set", "tools.modules=[]", "tools", "list")
@@ -101,12 +111,41 @@ def test_a_file_of_another_user_is_not_used(project: Path, monkeypatch: pytest.M
     if owner == 0:
         os.chown(file, 4321, -1)
     else:
-        monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+        monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
     done = invoke("tools", "list")
 
     assert done.exit_code == 1
     assert "belongs to another user" in done.stderr
     assert invoke("--project", file, "tools", "list").exit_code == 0
+
+
+@pytest.mark.parametrize("writable", ["", "toolcrib.yaml"])
+def test_a_file_that_everybody_can_write_is_not_used(project: Path, writable: str) -> None:
+    """In a folder like /tmp anybody can put a module beside the file, and have it imported."""
+    (project / writable).chmod(0o1777)
+    done = invoke("tools", "list")
+
+    assert done.exit_code == 1
+    assert "can be written by every user" in done.stderr
+    assert invoke("--project", project / "toolcrib.yaml", "tools", "list").exit_code == 0
+
+
+def test_a_link_in_a_folder_of_another_user_is_not_used(
+    project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link to a file of one's own would have the modules of the link's folder imported."""
+    folder = tmp_path_factory.mktemp("theirs")
+    (folder / "toolcrib.yaml").symlink_to(project / "toolcrib.yaml")
+    owner = folder.stat().st_uid
+    if owner == 0:
+        os.chown(folder, 4321, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    monkeypatch.chdir(folder)
+    done = invoke("tools", "list")
+
+    assert done.exit_code == 1
+    assert "belongs to another user" in done.stderr
 
 
 def test_a_fault_ends_every_command_with_its_line(project: Path) -> None:

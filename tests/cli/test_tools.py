@@ -249,6 +249,17 @@ class TestCalling:
         for unsafe in ("\x1b", "\x9b", "\u202e"):
             assert unsafe not in as_json.stdout
 
+    def test_tabs_of_a_result_are_data(self, folder: Path) -> None:
+        """A table that a tool gives arrives in a pipe as it is."""
+        code = (
+            '\nfrom toolcrib import tool\n\n\n@tool\ndef table() -> str:\n    """Give a table."""\n'
+        )
+        (folder / "table_tools.py").write_text(code + '    return "a\\tb\\n1\\t2"\n', "utf-8")
+
+        done = invoke("tools", "call", "table", "--host-tools-module", "table_tools")
+
+        assert done.stdout == "a\tb\n1\t2\n"
+
 
 @pytest.mark.wire
 async def test_newcomers_10_a_grant_without_a_store_says_how_long_it_lasts(folder: Path) -> None:

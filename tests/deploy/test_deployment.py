@@ -66,6 +66,14 @@ def test_the_image_runs_as_nobody_special() -> None:
     assert DOCKERFILE.index("USER ") < DOCKERFILE.index("ENTRYPOINT")
 
 
+def test_the_image_names_its_project() -> None:
+    """The folder that is mounted belongs to a user of the host, so a file that is only found there
+    would be refused.
+    """
+    assert "TOOLCRIB_PROJECT=/etc/toolcrib/toolcrib.yaml" in DOCKERFILE
+    assert any(":/etc/toolcrib:ro" in each for each in SERVICE["volumes"])
+
+
 def test_no_file_holds_a_secret() -> None:
     """What is secret is mounted, loaded or set where it runs."""
     secret = re.compile(r"(?i)\b\w*(?:token|secret|password|api_key)\w*\s*[:=]\s*[\"']?[\w-]{8,}")

@@ -40,6 +40,7 @@ def test_nothing_secret_is_shown() -> None:
         ({"url": "ftp://a.example"}, "no http or https"),
         ({"url": "https://"}, "no http or https"),
         ({"url": "https://a.example:port"}, "no http or https"),
+        ({"url": "https://user:word@a.example"}, "a user or a password"),
         ({"events": ("waitng",)}, "choose from waiting"),
         ({"events": ()}, "about nothing"),
         ({"format": "mail"}, "choose from json"),

@@ -17,6 +17,7 @@ from toolcrib.cli.service import (
     OptionalStore,
     TokenFile,
     Url,
+    chosen_url,
     open_service,
     plain,
 )
@@ -61,7 +62,8 @@ def list_command(
 
     Example: toolcrib approvals list --store crib.sqlite3
     """
-    requests = None if is_all or url is not None else _pending_in(store, session)
+    is_remote = chosen_url(url) is not None
+    requests = None if is_all or is_remote else _pending_in(store, session)
     if requests is None:
         with open_service(store, url, token_file) as service:
             requests = _requests(service.list_approvals(session_id=session, is_all=is_all))

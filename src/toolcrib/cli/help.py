@@ -30,6 +30,8 @@ _NAME_COLUMNS: Final = 26
 _INDENT: Final = "  "
 _EXAMPLE: Final = "Example: "
 _MANY_OPTIONS: Final = 12
+_CHOICE_FAULT: Final = "Value error, "
+"""How a fault begins that Typer's schema library has found."""
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Tools": (
         "host_tools",
@@ -198,6 +200,7 @@ def group_of(app: typer.Typer) -> Any:
 
 def _show_fault(error: typer.TyperException) -> None:
     page = StringIO()
+    _mend_message(error)
     # Typer's own exceptions know their usage line; those of an application have only a message.
     show: Any = getattr(error, "show", None)
     if show is None:
@@ -206,6 +209,34 @@ def _show_fault(error: typer.TyperException) -> None:
         show(page)
     width = terminal_width(sys.stderr) if sys.stderr.isatty() else sys.maxsize
     typer.echo("\n".join(wrap_lines(page.getvalue().rstrip("\n"), width)), err=True)
+
+
+def _mend_message(error: Any) -> None:
+    """Say of a wrong choice which one it may be, and of an option of the whole command where it
+    stands.
+    """
+    if (message := str(error)).startswith(_CHOICE_FAULT) and " is not one of " in message:
+        value, _, rest = message.removeprefix(_CHOICE_FAULT).partition(" is not one of ")
+        choices = [choice.strip("'") for choice in rest.rstrip(".").split(", ")]
+        error.message = f"{value} is not one of {', '.join(choices)}{_meant(value, choices)}"
+    option, ctx = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if option is None or ctx is None or ctx.parent is None:
+        return
+    root = ctx.find_root()
+    for param in root.command.get_params(root):
+        if option in param.opts:
+            words = [option, *([param.metavar] if param.metavar else ())]
+            command = ctx.command_path.removeprefix(root.command_path)
+            right = f"toolcrib {' '.join(words)}{command} ..."
+            error.message += f" here; it stands before the command: {right}"
+            error.possibilities = None
+
+
+def _meant(value: str, choices: list[str]) -> str:
+    import difflib
+
+    similar = difflib.get_close_matches(value.strip("'"), choices, n=1)
+    return f"; did you mean {similar[0]}?" if similar else ""
 
 
 def help_page(command: TyperCommand | TyperGroup, ctx: Any) -> str:

@@ -77,7 +77,10 @@ def install(
         return
     require_extra("mcp", "install")
     known = CLIENTS[client]
-    change = _change(known, known.file(scope, file.parent), name, None if remove else command)
+    place = known.file(scope, file.parent)
+    if scope == "project":
+        _check_inside(place, file.parent)
+    change = _change(known, place, name, None if remove else command)
     if change.before == change.after:
         has = "has no" if remove else "already has this"
         show_note(f"{change.target} {has} server {name!r}")
@@ -92,7 +95,8 @@ def install(
         _write(change, mode=_NEW_MODES[scope])
     except (OSError, UsageError) as error:
         fail(f"{change.target}: {error}; nothing was written")
-    show_note(f"{change.target} was written; {known.after}")
+    after = f"{known.title} lets go of it when it starts again" if remove else known.after
+    show_note(f"{change.target} was written; {after}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +120,17 @@ def _change(client: McpClient, file: Path, name: str, command: Sequence[str] | N
         fail(f"{target}: {error}")
 
 
+def _check_inside(place: Path, folder: Path) -> None:
+    """Refuse a project whose links lead to files of its user: others may have made the project."""
+    target = place.resolve()
+    if not target.is_relative_to(folder.resolve()):
+        fail(f"{place} leads out of the project, to {target}; nothing was written", Exit.USAGE)
+
+
 def server_command(file: Path) -> list[str]:
     """The command that serves a project over MCP, from any folder and with any PATH."""
-    return [sys.executable, "-m", "toolcrib", "--project", str(file), "mcp"]
+    # -P: a client starts it in whatever folder its user opens, whose files must not be imported.
+    return [sys.executable, "-P", "-m", "toolcrib", "--project", str(file), "mcp"]
 
 
 def _project_file() -> Path:
@@ -165,7 +177,7 @@ def _show_diff(change: _Change) -> None:
     names = (str(change.target) if change.before else "/dev/null", str(change.target))
     texts = (change.before.splitlines(), change.after.splitlines())
     for line in difflib.unified_diff(*texts, *names, lineterm=""):
-        show(line, _COLOURS.get(line[:1]))
+        show(line.expandtabs(4), _COLOURS.get(line[:1]))
 
 
 def _confirm() -> None:
@@ -176,13 +188,16 @@ def _confirm() -> None:
 
 
 def _write(change: _Change, *, mode: int) -> None:
-    """Replace a file in one step; it keeps its mode. Raises `UsageError` when somebody else has
-    changed it meanwhile.
+    """Replace a file in one step; it keeps its mode. Raises `UsageError` for a file that nobody may
+    write, and when somebody else has changed it meanwhile.
     """
     target = change.target
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         mode = stat.S_IMODE(target.stat().st_mode)
+        # To replace it needs no right to write it, so it is the mode that says no.
+        if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+            raise UsageError("it is read-only; make it writable first")
     draft = target.with_name(f".{target.name}.{os.getpid()}.new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from enum import IntEnum
 from importlib.util import find_spec
 from typing import Final, NoReturn, TextIO
@@ -40,9 +41,12 @@ def show(text: str, style: str | None = None) -> None:
 
 
 def show_text(text: str) -> None:
-    """Print text of several lines. Its control characters cannot steer the terminal."""
+    """Print text of several lines. Its control characters cannot steer the terminal; tabs stay."""
     for line in text.split("\n"):
-        show(line)
+        if sys.stdout.isatty():
+            show(line.expandtabs())
+        else:
+            typer.echo("\t".join(showable(cell) for cell in line.split("\t")))
 
 
 def stream(text: str, out: TextIO | None = None) -> None:
@@ -76,8 +80,30 @@ def show_json_line(value: object) -> None:
 
 def show_note(text: str, style: str | None = None) -> None:
     """Print a message for the person, beside the data."""
+    if _is_logged.get():
+        import logging
+
+        level = logging.getLevelNamesMapping()[_NOTE_LEVELS.get(style or "", "INFO")]
+        logging.getLogger("toolcrib.cli").log(level, "%s", text)
+        return
     for line in text.split("\n"):
         _print(line, style, is_error=True)
+
+
+_NOTE_LEVELS: Final = {"yellow": "WARNING", "red": "ERROR"}
+_is_logged: ContextVar[bool] = ContextVar("notes-are-logged", default=False)
+
+
+@contextmanager
+def logged_notes() -> Generator[None]:
+    """Write messages to the log until the end of the block, so that each line of stderr has the
+    form of the log.
+    """
+    token = _is_logged.set(True)
+    try:
+        yield
+    finally:
+        _is_logged.reset(token)
 
 
 def fail(text: str, status: Exit = Exit.FAILED) -> NoReturn:

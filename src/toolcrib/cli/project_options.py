@@ -8,6 +8,7 @@ how this module knows which options are.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -65,12 +66,20 @@ class ProjectChoice:
 
 
 def _check_owner(path: Path) -> None:
-    """Whoever can put a file into a folder above must not choose the code that is run here."""
-    if path.stat().st_uid not in (os.getuid(), 0):
-        raise UsageError(
-            f"{path} belongs to another user and is not used; name it with --project {path}, or "
-            "leave it out with --no-project"
-        )
+    """Whoever can put a file into a folder above, or beside the project file, must not choose the
+    code that is run here.
+    """
+    folder, link, target = path.parent.stat(), path.lstat(), path.stat()
+    if not {folder.st_uid, link.st_uid, target.st_uid} <= {os.geteuid(), 0}:
+        reason = "or its folder, belongs to another user"
+    elif (folder.st_mode | target.st_mode) & stat.S_IWOTH:
+        reason = "or its folder, can be written by every user"
+    else:
+        return
+    raise UsageError(
+        f"{path}, {reason}; it is not used. Name it with --project {path}, or leave it out with "
+        "--no-project"
+    )
 
 
 @dataclass(slots=True)

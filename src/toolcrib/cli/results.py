@@ -25,6 +25,7 @@ class RequestPlace:
 
     options: str
     who: str
+    is_server: bool = False
 
 
 def place_of(store: Path | None, url: str | None, token_file: Path | None) -> RequestPlace | None:
@@ -32,7 +33,9 @@ def place_of(store: Path | None, url: str | None, token_file: Path | None) -> Re
     if url is not None:
         # On a server the caller may not be allowed to approve, and hardly ever its own calls.
         token = " --token-file FILE" if token_file is not None else ""
-        return RequestPlace(f" --url {url}{token}", "Somebody who may approve it decides")
+        return RequestPlace(
+            f" --url {url}{token}", "Somebody who may approve it decides", is_server=True
+        )
     if store is None:
         return None
     # The store of the project of this folder needs no option here.
@@ -63,7 +66,17 @@ def show_call(
     elif status is not Exit.OK:
         word = end_word(is_success=False, failure_kind=_kind(result))
         show_note(f"{result['tool']} {word}: {_why(result)}", STATUS_STYLES[word])
+        _show_debug_hint(result, place)
     return status
+
+
+def _show_debug_hint(result: Mapping[str, Any], place: RequestPlace | None) -> None:
+    """Say where the traceback of a tool is that raised in this process."""
+    from toolcrib.cli.debug import HINT, is_debug
+
+    is_here = place is None or not place.is_server
+    if _kind(result) == "tool_error" and is_here and not is_debug():
+        show_note(HINT)
 
 
 def _why(result: Mapping[str, Any]) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from toolcrib.cli.output import require_extra, show_note
+from toolcrib.cli.output import logged_notes, require_extra, show_note
 
 if TYPE_CHECKING:
     from toolcrib.logs import LogLevel
@@ -41,7 +41,9 @@ def written_logs(options: RuntimeOptions, level: LogLevel) -> Generator[None]:
 
     level = options.log_level or ("info" if is_debug() else level)
     chosen = LogOptions(level=level, format=options.log_format)
-    with restored_logs():
+    # A collector of JSON lines would stumble over any other line.
+    notes = logged_notes() if chosen.format == "json" else nullcontext()
+    with restored_logs(), notes:
         write_logs(chosen, context=call_facts, all_tracebacks=is_debug())
         leave_to_log()
         yield

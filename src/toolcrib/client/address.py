@@ -100,5 +100,5 @@ def _token(url: str, host: str, token_file: Path | str | None) -> str:
     if is_loopback(host) and default_token_file().exists():
         return owner_token(default_token_file())
     raise UsageError(
-        f"no token for {url}; give a token file (--token-file), or set {TOKEN_VARIABLE}"
+        f"no token for {url}; give `token` or `token_file` (--token-file), or set {TOKEN_VARIABLE}"
     )

@@ -143,9 +143,14 @@ def _check_url(url: str) -> None:
         is_valid = parts.scheme in ("http", "https") and bool(parts.hostname)
         _ = parts.port
     except ValueError:
-        is_valid = False
-    if not is_valid:
+        parts, is_valid = None, False
+    if parts is None or not is_valid:
         raise UsageError("the url of a notification is no http or https address")
+    if "@" in parts.netloc:
+        raise UsageError(
+            "the url of a notification has a user or a password before the host, which would not "
+            "be sent; leave it out, since the signature says who sends"
+        )
 
 
 def _check_choices(what: str, values: Sequence[str], choices: Sequence[str]) -> None:
