@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.cli.command import at_terminal, invoke
+from tests.helpers.patience import PATIENCE
 from toolcrib.cli.commented_json import parse
 from toolcrib.cli.mcp_clients import CLIENTS, words_of
 
@@ -55,7 +57,7 @@ def servers_in(file: Path, client: str) -> Mapping[str, Any]:
 
 def expected_words(project: Path) -> list[str]:
     file = str(project / "toolcrib.yaml")
-    return [sys.executable, "-m", "toolcrib", "--project", file, "mcp"]
+    return [sys.executable, "-P", "-m", "toolcrib", "--project", file, "mcp"]
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -314,6 +316,47 @@ def test_a_link_stays_a_link(home: Path) -> None:
 
     assert (home / ".claude.json").is_symlink()
     assert "my-shop" in (home / "dotfiles" / "claude.json").read_text("utf-8")
+
+
+@pytest.mark.parametrize("link", [".vscode", ".vscode/mcp.json"])
+def test_a_link_out_of_a_project_is_not_followed(home: Path, link: str) -> None:
+    """A project of somebody else could have a file of its user changed."""
+    mine = home / "mine"
+    mine.mkdir()
+    (mine / "mcp.json").write_text("{}", "utf-8")
+    place = Path(link)
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(mine if link == ".vscode" else mine / "mcp.json")
+
+    done = invoke("install", "vscode", "--scope", "project", "--yes")
+
+    assert done.exit_code == 2
+    assert "leads out of the project" in done.stderr
+    assert (mine / "mcp.json").read_text("utf-8") == "{}"
+
+
+@pytest.mark.parametrize("name", ["toolcrib", "json", "hostile_library"])
+def test_the_folder_that_a_client_opens_runs_no_code(
+    home: Path, tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    """A client starts the command in any folder; neither Python nor a library that looks for an
+    optional package imports a file of it.
+    """
+    hostile = tmp_path_factory.mktemp("hostile")
+    (hostile / f"{name}.py").write_text("open('was-run', 'w')\nraise SystemExit(9)\n", "utf-8")
+    project = Path.cwd()
+    (project / "shop_tools.py").write_text(
+        "from contextlib import suppress\n\nfrom toolcrib import tool\n\n"
+        "with suppress(ImportError):\n    import hostile_library\n\n\n"
+        '@tool\ndef add(a: int) -> int:\n    """Add one."""\n    return a + 1\n',
+        "utf-8",
+    )
+    (project / "toolcrib.yaml").write_text("tools: {modules: [shop_tools]}\n", "utf-8")
+    [entry] = json.loads(invoke("install", "--print", "json").stdout)["mcpServers"].values()
+    done = subprocess.run(words_of(entry), cwd=hostile, stdin=subprocess.DEVNULL, timeout=PATIENCE)
+
+    assert done.returncode == 0
+    assert not (hostile / "was-run").exists()
 
 
 def test_opencode_2_keeps_its_own_form(home: Path) -> None:

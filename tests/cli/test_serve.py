@@ -271,6 +271,17 @@ async def test_serving_without_a_policy_is_told_loudly(folder: Path) -> None:
     assert "store: none" in said
 
 
+async def test_losing_the_policy_is_told_as_loudly(folder: Path) -> None:
+    """A reload without a policy is as dangerous as a start without one."""
+    (folder / "toolcrib.yaml").write_text(PROJECT, "utf-8")
+    (folder / "policy.yaml").write_text("version: 1\nrules: [{deny: add}]\n", "utf-8")
+    async with serving(cwd=folder) as served:
+        (folder / "toolcrib.yaml").write_text(PROJECT.replace("policy: policy.yaml\n", ""), "utf-8")
+        served.process.send_signal(signal.SIGHUP)
+        await served.hear("WARNING: NO POLICY. Whoever may call tools may call all of them")
+        assert await served.stop() == 0
+
+
 async def test_serving_no_tools_is_told(folder: Path) -> None:
     """F14: clients may bring their own, so it starts, and says so."""
     async with serving(cwd=folder) as served:

@@ -162,6 +162,17 @@ async def test_the_project_file_itself_is_reloaded(folder: Path) -> None:
         assert (await state.call()).status == "failed"
 
 
+async def test_a_project_that_loses_its_policy_is_told(folder: Path) -> None:
+    """It is what the file says, but nobody must miss it."""
+    async with running(folder) as (_, reload):
+        assert not (await reload.reload()).lost_policy
+        file = folder / "toolcrib.yaml"
+        text = file.read_text("utf-8").replace("policy: policy.yaml", "")
+        file.write_text(text, "utf-8")
+        assert (await reload.reload()).lost_policy
+        assert not (await reload.reload()).lost_policy
+
+
 async def test_a_broken_project_file_changes_nothing(folder: Path) -> None:
     """With the line of the fault."""
     async with running(folder) as (state, reload):

@@ -77,7 +77,10 @@ def install(
         return
     require_extra("mcp", "install")
     known = CLIENTS[client]
-    change = _change(known, known.file(scope, file.parent), name, None if remove else command)
+    place = known.file(scope, file.parent)
+    if scope == "project":
+        _check_inside(place, file.parent)
+    change = _change(known, place, name, None if remove else command)
     if change.before == change.after:
         has = "has no" if remove else "already has this"
         show_note(f"{change.target} {has} server {name!r}")
@@ -117,9 +120,17 @@ def _change(client: McpClient, file: Path, name: str, command: Sequence[str] | N
         fail(f"{target}: {error}")
 
 
+def _check_inside(place: Path, folder: Path) -> None:
+    """Refuse a project whose links lead to files of its user: others may have made the project."""
+    target = place.resolve()
+    if not target.is_relative_to(folder.resolve()):
+        fail(f"{place} leads out of the project, to {target}; nothing was written", Exit.USAGE)
+
+
 def server_command(file: Path) -> list[str]:
     """The command that serves a project over MCP, from any folder and with any PATH."""
-    return [sys.executable, "-m", "toolcrib", "--project", str(file), "mcp"]
+    # -P: a client starts it in whatever folder its user opens, whose files must not be imported.
+    return [sys.executable, "-P", "-m", "toolcrib", "--project", str(file), "mcp"]
 
 
 def _project_file() -> Path:

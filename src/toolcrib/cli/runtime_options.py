@@ -301,8 +301,17 @@ def _show_reload(report: ReloadReport) -> None:
         show_note(report.fault, "red")
         return
     show_note(f"reloaded; {'; '.join(report.changes) or 'nothing changed'}")
+    if report.lost_policy:
+        show_note(_NO_POLICY, "red")
     if report.needs_restart:
         show_note(f"needs a restart to take effect: {', '.join(report.needs_restart)}", "yellow")
+
+
+_NO_POLICY: Final = (
+    "WARNING: NO POLICY. Whoever may call tools may call all of them; only those that ask for "
+    "approval themselves are asked about. Write one, and name it with --policy FILE or as policy: "
+    "in toolcrib.yaml."
+)
 
 
 def served_lines(runtime: Runtime, options: RuntimeOptions) -> Iterator[tuple[str, str | None]]:
@@ -317,12 +326,7 @@ def served_lines(runtime: Runtime, options: RuntimeOptions) -> Iterator[tuple[st
         count = len(config.policy.rules)
         yield f"policy: {options.policy}, {count} {'rule' if count == 1 else 'rules'}", None
     else:
-        yield (
-            "WARNING: NO POLICY. Whoever may call tools may call all of them; only those that ask "
-            "for approval themselves are asked about. Write one, and name it with --policy FILE or "
-            "as policy: in toolcrib.yaml.",
-            "red",
-        )
+        yield _NO_POLICY, "red"
     if options.store is None:
         yield "store: none; sessions, approvals and grants are lost at the end", "yellow"
     else:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from toolcrib.errors import InvalidTool, describe_error
 from toolcrib.tools.decorator import FunctionTool
@@ -27,17 +27,29 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
 
 
-def make_cwd_importable() -> None:
-    """Make modules of the working directory importable.
+_PROJECT_FOLDERS: Final[set[str]] = set()
 
-    It is searched last, so that no file in it shadows an installed library.
+
+def make_cwd_importable() -> None:
+    """Make modules of the working directory importable, unless there is a project elsewhere.
+
+    It is searched last, so that no file in it shadows an installed library. The modules of a
+    project are in its own folder: an MCP client starts it in any folder that its user opens, and
+    libraries look for packages that are not installed.
     """
-    if "" not in sys.path:
-        make_folder_importable(Path.cwd())
+    cwd = Path.cwd()
+    projects = _PROJECT_FOLDERS.intersection(sys.path)
+    if "" not in sys.path and (not projects or any(map(cwd.is_relative_to, projects))):
+        _make_importable(cwd)
 
 
 def make_folder_importable(folder: Path) -> None:
-    """Make modules of a folder importable, after everything that is importable already."""
+    """Make modules of a project's folder importable, after everything that already is."""
+    _PROJECT_FOLDERS.add(str(folder))
+    _make_importable(folder)
+
+
+def _make_importable(folder: Path) -> None:
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
         importlib.invalidate_caches()

@@ -61,6 +61,8 @@ class ReloadReport:
     needs_restart: tuple[str, ...] = ()
     """The keys of the project file whose changes take effect at the next start."""
     fault: str | None = None
+    lost_policy: bool = False
+    """Whether there was a policy, and now there is none."""
 
 
 class ProjectReload:
@@ -137,7 +139,8 @@ class ProjectReload:
             config = runtime_config(without, registry, servers)
             changes = registry.adopt(_groups(self._loaded), scratch)
             self._runtime.reconfigure(config)
-        sentences = [*_tool_changes(changes), *_other_changes(self._options, options, stale)]
+        sentences = [*_tool_changes(changes), *_other_changes(options, stale)]
+        lost_policy = options.policy is None and self._options.policy is not None
         restart = _restart_keys(self._first_project, options.project)
         old, self._options, self._loaded = self._servers, options, loaded
         if servers != old:
@@ -145,7 +148,7 @@ class ProjectReload:
             await self._runtime.service.remount_servers(servers)
             names = ", ".join(server.name for server in servers) or "none"
             sentences.append(f"the mounted servers are now: {names}")
-        return ReloadReport(tuple(sentences), restart)
+        return ReloadReport(tuple(sentences), restart, lost_policy=lost_policy)
 
     def _look(self) -> dict[Path, str | None]:
         return {path: digest_of(path) for path in self.files()}
@@ -179,14 +182,12 @@ def _tool_changes(changes: tuple[RegistryChange, ...]) -> list[str]:
     return [f"changed tools: {', '.join(names)}"] if names else []
 
 
-def _other_changes(old: RuntimeOptions, new: RuntimeOptions, modules: list[str]) -> list[str]:
+def _other_changes(new: RuntimeOptions, modules: list[str]) -> list[str]:
     sentences: list[str] = []
     if modules:
         sentences.append(f"modules executed again: {', '.join(modules)}")
     if new.policy is not None:
         sentences.append(f"policy: {new.policy}")
-    elif old.policy is not None:
-        sentences.append("WARNING: NO POLICY any more")
     return sentences
 
 
