@@ -255,7 +255,7 @@ async def test_it_says_what_it_serves(folder: Path) -> None:
     said = "".join(served.said)
     assert f"project: {folder / 'toolcrib.yaml'}" in said
     assert "5 tools" in said
-    assert f"policy: {folder / 'policy.yaml'}, 1 rules" in said
+    assert f"policy: {folder / 'policy.yaml'}, 1 rule" in said
     assert f"store: {folder / 'crib.sqlite3'}" in said
     assert "the owner's token is in token" in said
     assert "NO POLICY" not in said

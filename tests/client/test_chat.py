@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from tests.client.thread_server import served_in_thread
 from tests.runtime.host_runtime import model
 from tests.transports.http.served_runtime import CALLERS, OWNERS, served
 from toolcrib import ApprovalRequested, PromptResult, ToolInvoked
-from toolcrib.client import AsyncClient, Refused
-from toolcrib.runtime import ChatEvent
+from toolcrib.client import AsyncClient, Client, Refused
+from toolcrib.runtime import Chat, ChatEvent
+from toolcrib.runtime.blocking_chat import BlockingChat
 from toolcrib.testing import calls, says
 
 ASKING = [calls("careful", {"text": "a"})]
@@ -66,3 +68,35 @@ async def test_nobody_decides_their_own_calls_over_the_wire() -> None:
             kind = refused.kind
 
     assert kind == "forbidden"
+
+
+def test_a_program_without_an_event_loop_has_the_same_chat() -> None:
+    """Both clients have the same methods, and a chat is one of them."""
+    events: list[ChatEvent] = []
+    with (
+        served_in_thread(adapter=model(ASKING, [says("Done.")])) as url,
+        Client(url, OWNERS) as client,
+    ):
+        chat = client.chat("desk")
+        was_waiting = chat.send("Go!", waits=False).wait().status
+        was_unfinished = chat.is_unfinished()
+        turn = chat.resume()
+        for event in turn:
+            events.append(event)
+            if isinstance(event, ApprovalRequested):
+                chat.approve(event)
+        [exchange] = chat.history()
+        pending = chat.pending()
+
+    assert (was_waiting, was_unfinished, pending) == ("waiting", True, [])
+    assert events[-1] == turn.result
+    assert [event.name for event in events if isinstance(event, ToolInvoked)] == ["careful"]
+    assert (exchange.text, exchange.answer) == ("Go!", "Done.")
+
+
+def test_both_chats_have_the_same_methods() -> None:
+    """None is forgotten when the other gets one."""
+    methods, blocking = (
+        {name for name in vars(kind) if not name.startswith("_")} for kind in (Chat, BlockingChat)
+    )
+    assert methods == blocking

@@ -70,6 +70,11 @@ class TestKeys:
         with pytest.raises(UsageError, match=r"give the \.pub file"):
             PublicKey(path)
 
+    def test_a_key_that_is_not_there_is_told_with_the_way_to_make_it(self, tmp_path: Path) -> None:
+        """A path of the project file that leads nowhere is no riddle of the system's."""
+        with pytest.raises(UsageError, match=r"there is no signing key .*: toolcrib audit keygen"):
+            AnchorKey.load(tmp_path / "none")
+
 
 def anchored(key: AnchorKey | None, count: int = 3) -> list[str]:
     lines: list[str] = []

@@ -319,7 +319,7 @@ def test_sessions_in_several_threads_share_a_bus() -> None:
 
 
 def test_the_package_lists_what_it_has() -> None:
-    """Both public names are there, and a misspelt one is an attribute error."""
-    assert dir(telemetry) == ["Instrumentation", "instrument"]
+    """The public names are there, and a misspelt one is an attribute error."""
+    assert dir(telemetry) == ["Instrumentation", "PrometheusMetrics", "instrument"]
     with pytest.raises(AttributeError, match="no attribute 'Instrument'"):
         getattr(telemetry, "Instrument")  # noqa: B009

@@ -323,7 +323,8 @@ def served_lines(runtime: Runtime, options: RuntimeOptions) -> Iterator[tuple[st
     if config.mcp_servers:
         yield f"MCP servers: {', '.join(server.name for server in config.mcp_servers)}", None
     if config.policy is not None:
-        yield f"policy: {options.policy}, {len(config.policy.rules)} rules", None
+        count = len(config.policy.rules)
+        yield f"policy: {options.policy}, {count} {'rule' if count == 1 else 'rules'}", None
     else:
         yield _NO_POLICY, "red"
     if options.store is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolcrib.client.async_client import AsyncClient
 from toolcrib.portal import Portal
+from toolcrib.runtime.blocking_chat import BlockingChat
 from toolcrib.runtime.blocking_operations import BlockingOperations
 
 if TYPE_CHECKING:
@@ -59,6 +60,10 @@ class Client(BlockingOperations):
     def close(self) -> None:
         """Close the connections, and end the thread."""
         self._portal.close(self._client.aclose, for_good=True)
+
+    def chat(self, session_id: str | None = None) -> BlockingChat:
+        """A chat in a session of the server; a new session when there is none of that id."""
+        return BlockingChat(self._complete(self._client.chat(session_id)), self._complete)
 
     @contextmanager
     def client_tools(

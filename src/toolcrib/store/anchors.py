@@ -102,6 +102,10 @@ class AnchorKey:
     def load(cls, path: Path) -> AnchorKey:
         """Read a key. Raises `UsageError` when others can read it too, or it is no such key."""
         serialization, ed25519 = _cryptography()
+        if not path.is_file():
+            raise UsageError(
+                f"there is no signing key {path}; make it with: toolcrib audit keygen {path}"
+            )
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077:
             raise UsageError(
