@@ -390,6 +390,17 @@ async def test_slack_gets_blocks(event: Any) -> None:
         assert "`toolcrib approvals show apr_1`" in rest[1]["elements"][0]["text"]
 
 
+async def test_no_arguments_are_too_long_for_slack() -> None:
+    """It refuses a text of more than 3000 characters, and the approvers would not be told."""
+    told_of = Notice(**_facts("waiting"), arguments={"text": "<&>" * 5_000})
+    with receiver() as hook:
+        body = await _delivered(hook, told_of, format="slack", secret=None, include_arguments=True)
+
+    text = body["blocks"][1]["text"]["text"]
+    assert len(text) == 3_000
+    assert "apr⁠_1" in text
+
+
 @pytest.mark.parametrize("event", ["waiting", "failed"])
 async def test_teams_gets_an_adaptive_card(event: Any) -> None:
     """The same facts, in the form that Teams shows; no name in it is a link."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
 from toolcrib.cli.output import show_json, show_json_line, show_note
 from toolcrib.cli.service import OptionalStore, TokenFile, Url, open_service, plain
+from toolcrib.cli.shared_options import Command, option, takes_options
 from toolcrib.cli.store_options import Json, short_time_text, time_text
 
 if TYPE_CHECKING:
@@ -60,39 +59,14 @@ _USAGE_FILTERS: Final[dict[str, Any]] = {
 }
 
 
-def _takes_filters(
-    filters: Mapping[str, Any],
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _takes_filters(filters: Mapping[str, Any]) -> Callable[[Command], Command]:
     """Add filters to a command, which gets those that are given as its parameter `filters`."""
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(command, include_extras=True)
-        own = [
-            parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY)
-            for parameter in signature(command).parameters.values()
-            if parameter.name != "filters"
-        ]
-        added = [
-            Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=None)
-            for name, kind in filters.items()
-        ]
-
-        @functools.wraps(command)
-        def with_filters(**values: Any) -> None:
-            taken = {name: values.pop(name) for name in filters}
-            command(
-                filters={name: value for name, value in taken.items() if value is not None},
-                **values,
-            )
-
-        # Typer reads a command's options from its signature and its annotations.
-        parameters = [*own, *added]
-        described: Any = with_filters
-        described.__signature__ = Signature(parameters)
-        described.__annotations__ = {each.name: each.annotation for each in parameters}
-        return with_filters
-
-    return decorate
+    options = [option(name, kind) for name, kind in filters.items()]
+    return takes_options(
+        "filters",
+        options,
+        lambda taken: {name: value for name, value in taken.items() if value is not None},
+    )
 
 
 PAGE: Final = 1_000

@@ -6,17 +6,16 @@ values as one `ServerOptions`.
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast, get_type_hints
+from typing import TYPE_CHECKING, Final, cast
 
 from toolcrib.cli.output import redirected_stdout, require_extra, show_note
 from toolcrib.cli.runtime_options import option_of, run_served
 from toolcrib.cli.service import TOKEN_VARIABLE
+from toolcrib.cli.shared_options import Command, option, takes_options
 from toolcrib.errors import UsageError
 from toolcrib.project.settings import (
     ACCESS_SETTINGS,
@@ -166,41 +165,14 @@ class ServerOptions:
         )
 
 
-def takes_access_options(
-    *, port: int = DEFAULT_PORT
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes_access_options(*, port: int = DEFAULT_PORT) -> Callable[[Command], Command]:
     """Add the options of a server to a command, which gets them as its parameter `server`."""
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(command, include_extras=True)
-        own = [
-            parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY)
-            for parameter in signature(command).parameters.values()
-            if parameter.name != "server"
-        ]
-        shared = [
-            Parameter(
-                name,
-                Parameter.KEYWORD_ONLY,
-                annotation=option_of(setting),
-                default=port if name == "port" else setting.default,
-            )
-            for name, setting in _ACCESS_OPTIONS.items()
-        ]
-
-        @functools.wraps(command)
-        def with_options(**values: Any) -> None:
-            server = ServerOptions(**{name: values.pop(name) for name in _ACCESS_OPTIONS})
-            command(server=server, **values)
-
-        # Typer reads a command's options from its signature and its annotations.
-        parameters = [*own, *shared]
-        described: Any = with_options
-        described.__signature__ = Signature(parameters)
-        described.__annotations__ = {each.name: each.annotation for each in parameters}
-        return with_options
-
-    return decorate
+    defaults = {"port": port}
+    options = [
+        option(name, option_of(setting), defaults.get(name, setting.default))
+        for name, setting in _ACCESS_OPTIONS.items()
+    ]
+    return takes_options("server", options, lambda taken: ServerOptions(**taken))
 
 
 if TYPE_CHECKING:

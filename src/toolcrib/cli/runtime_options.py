@@ -7,17 +7,16 @@
 from __future__ import annotations
 
 import errno
-import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
 from toolcrib.cli.output import fail, require_extra, show_note
 from toolcrib.cli.project_options import current_choice, current_project, is_on_command_line
+from toolcrib.cli.shared_options import Command, option, takes_options
 from toolcrib.errors import Refused, StoreError, UsageError
 from toolcrib.project.runtime import RuntimeOptions
 from toolcrib.project.settings import RUNTIME_SETTINGS, Setting
@@ -133,44 +132,14 @@ def options_again(options: RuntimeOptions) -> RuntimeOptions:
     return replace(options, project=project, **values)
 
 
-def takes_runtime_options(
-    *names: str,
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes_runtime_options(*names: str) -> Callable[[Command], Command]:
     """Add shared options to a command, which gets their values as its parameter `options`."""
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(command, include_extras=True)
-        own = [
-            parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY)
-            for parameter in signature(command).parameters.values()
-            if parameter.name != "options"
-        ]
-        shared = [
-            Parameter(
-                name,
-                Parameter.KEYWORD_ONLY,
-                annotation=option_of(setting),
-                default=setting.default,
-            )
-            for name, setting in _OPTIONS.items()
-            if name in names
-        ]
-
-        @functools.wraps(command)
-        def with_options(**values: Any) -> None:
-            taken = {name: values.pop(name) for name in names}
-            command(options=options_in_force(taken), **values)
-
-        # Typer reads a command's options from its signature and its annotations.
-        parameters = [*own, *shared]
-        described: Any = with_options
-        described.__signature__ = Signature(parameters)
-        described.__annotations__ = {
-            parameter.name: parameter.annotation for parameter in parameters
-        }
-        return with_options
-
-    return decorate
+    options = [
+        option(name, option_of(setting), setting.default)
+        for name, setting in _OPTIONS.items()
+        if name in names
+    ]
+    return takes_options("options", options, options_in_force)
 
 
 def run_hosted(

@@ -24,6 +24,8 @@ _TYPES: Final[dict[NotificationEvent, str]] = {
 }
 _LONGEST: Final = 200
 _LONGEST_ARGUMENTS: Final = 2_000
+_LONGEST_SLACK_TEXT: Final = 3_000
+"""Slack refuses a message with a longer one, and so nobody would be told."""
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>])")
 
 
@@ -153,9 +155,10 @@ def _event(notice: Notice, options: NotificationOptions) -> dict[str, Any]:
 def _slack(notice: Notice, options: NotificationOptions) -> dict[str, Any]:
     facts = [f"*{name}:* {_slack_text(value)}" for name, value in _facts(notice, options)]
     title = _slack_text(_title(notice))
+    text = "\n".join(facts)[:_LONGEST_SLACK_TEXT]
     blocks: list[dict[str, Any]] = [
         {"type": "section", "text": {"type": "mrkdwn", "text": f"*{title}*"}},
-        {"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(facts)}},
+        {"type": "section", "text": {"type": "mrkdwn", "text": text}},
     ]
     if (link := link_of(notice, options)) is not None:
         button = {"type": "button", "text": {"type": "plain_text", "text": "Open"}, "url": link}
@@ -220,10 +223,10 @@ def _facts(notice: Notice, options: NotificationOptions) -> list[tuple[str, str]
         ("Why", notice.failure),
         ("Error", notice.error),
         ("Rule", notice.rule),
-        ("Arguments", arguments),
         ("Expires", deadline),
         ("Session", notice.session_id),
         ("Request", notice.approval_id or notice.call_id),
+        ("Arguments", arguments),
     )
     longest = _LONGEST_ARGUMENTS
     return [(name, _short(value, longest)) for name, value in facts if value is not None]

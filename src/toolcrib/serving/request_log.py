@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
-from toolcrib.logs import LogFacts, log_facts, request_facts
+from toolcrib.logs import LogFacts, log_facts, request_facts, without_credentials
 from toolcrib.serving.auth import PRINCIPAL
 from toolcrib.serving.health import HEALTH_PATHS
 
@@ -170,7 +170,8 @@ def _named_in_path(scope: Scope) -> dict[str, str]:
     if scope.get(PRINCIPAL) is None:
         return {}
     named: dict[str, Any] = scope.get("path_params") or {}
-    return {key: str(named[key])[:_LONGEST_ID] for key in ("session_id", "call_id") if key in named}
+    names = {key: str(named[key]) for key in ("session_id", "call_id") if key in named}
+    return {key: without_credentials(name)[:_LONGEST_ID] for key, name in names.items()}
 
 
 def _request_id(scope: Scope) -> str:

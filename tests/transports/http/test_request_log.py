@@ -64,6 +64,18 @@ async def test_no_query_path_or_header_is_logged(caplog: pytest.LogCaptureFixtur
     assert SECRET not in str(lines(caplog))
 
 
+async def test_a_token_in_the_place_of_a_session_is_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The session that a path names is logged, and a path may be pasted together wrongly."""
+    caplog.set_level(logging.INFO, "toolcrib")
+    token = "tc_abcdefghijkl_" + "s" * 32
+    async with served(access_log=True) as crib:
+        await crib.client.get(f"/v1/sessions/{token}/tools")
+
+    assert lines(caplog)[-1]["session_id"] == "tc_abcdefghijkl_***"
+
+
 @pytest.mark.parametrize(
     ("sent", "is_kept"),
     [
