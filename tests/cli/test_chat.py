@@ -166,11 +166,22 @@ async def test_no_command_goes_to_the_model(capsys: pytest.CaptureFixture[str]) 
     shown = await typed(capsys, script, "/help", "/tools", "/aprove", "/etc/hosts", "/approve")
 
     assert script.requests == []
-    assert shown[0] == f"{HELP}\n"
+    assert shown[0].split() == HELP.split()
     assert shown[1] == "add: The tool add.\npay (needs approval): The tool pay.\n"
     assert "there is no command /aprove; did you mean /approve?" in shown[2]
-    assert "there is no command /etc/hosts; /help lists the commands" in shown[3]
+    assert "there is no command /etc/hosts; /help lists the commands. A prompt that" in shown[3]
     assert shown[4] == "nothing waits for approval\n"
+
+
+async def test_the_help_keeps_its_columns_in_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N looks: at 60 columns a line goes on beneath its text, not beneath the command."""
+    monkeypatch.setenv("COLUMNS", "60")
+    [shown] = await typed(capsys, ScriptedOpenAI(), "/help")
+
+    assert max(map(len, shown.splitlines())) <= 60
+    assert all(line.startswith(("/", " " * 21)) for line in shown.splitlines())
 
 
 async def test_a_prompt_may_begin_with_a_slash(capsys: pytest.CaptureFixture[str]) -> None:

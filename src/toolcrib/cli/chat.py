@@ -11,6 +11,7 @@ from toolcrib.approval.console import Console
 from toolcrib.cli.event_screen import EventScreen, shown_call
 from toolcrib.cli.output import show_note
 from toolcrib.errors import EndOfInput, Refused
+from toolcrib.terminal_text import terminal_width, wrap
 
 if TYPE_CHECKING:
     from toolcrib.runtime.approval_messages import ApprovalFacts
@@ -24,6 +25,7 @@ HELP: Final = """\
 /help                these lines
 /exit                end the chat; so does Ctrl-D
 //TEXT               a prompt that begins with a slash"""
+_HELP_INDENT: Final = " " * 21
 
 
 class TerminalChat:
@@ -95,7 +97,9 @@ class TerminalChat:
         show_note(f"/approve{name} or /deny{name} [REASON] decides it", "dim")
 
     async def _help(self, _: str) -> None:
-        show_note(HELP)
+        for line in HELP.splitlines():
+            for piece in wrap(line, terminal_width(sys.stderr), hanging=_HELP_INDENT):
+                show_note(piece)
 
     async def _tools(self, _: str) -> None:
         listed = await self._chat.tools()
@@ -149,5 +153,5 @@ class TerminalChat:
 
 def _unknown(word: str, known: list[str]) -> str:
     close = difflib.get_close_matches(word, known, 1)
-    hint = f"did you mean {close[0]}?" if close else "/help lists the commands"
+    hint = f"did you mean {close[0]}?" if close else "/help lists the commands."
     return f"there is no command {word}; {hint} A prompt that begins with a slash begins with two."

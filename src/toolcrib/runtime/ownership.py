@@ -47,7 +47,9 @@ def check_change(who: Principal, owner: str | None) -> None:
 
 def no_session(session_id: str) -> Refused:
     """The one answer about a session that is not there, and about one of somebody else."""
-    return Refused("not_found", f"there is no session {session_id[:128]!r}; create it")
+    return Refused(
+        "not_found", f"there is no session {session_id[:128]!r}; list the sessions, or create one"
+    )
 
 
 def not_open(session_id: str) -> Refused:
