@@ -77,9 +77,7 @@ def install(
         return
     require_extra("mcp", "install")
     known = CLIENTS[client]
-    place = known.file(scope, file.parent)
-    if scope == "project":
-        _check_inside(place, file.parent)
+    place = _place_of(known, scope, file.parent)
     change = _change(known, place, name, None if remove else command)
     if change.before == change.after:
         has = "has no" if remove else "already has this"
@@ -120,11 +118,15 @@ def _change(client: McpClient, file: Path, name: str, command: Sequence[str] | N
         fail(f"{target}: {error}")
 
 
-def _check_inside(place: Path, folder: Path) -> None:
-    """Refuse a project whose links lead to files of its user: others may have made the project."""
+def _place_of(client: McpClient, scope: Scope, folder: Path) -> Path:
+    """The client's file. One of a project must be in the project's folder: whoever made the project
+    may have made links to files of its user.
+    """
+    place = client.file(scope, folder)
     target = place.resolve()
-    if not target.is_relative_to(folder.resolve()):
+    if scope == "project" and not target.is_relative_to(folder.resolve()):
         fail(f"{place} leads out of the project, to {target}; nothing was written", Exit.USAGE)
+    return place
 
 
 def server_command(file: Path) -> list[str]:
