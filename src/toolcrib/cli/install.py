@@ -89,10 +89,7 @@ def install(
         return
     if not yes:
         _confirm()
-    try:
-        _write(change, mode=_NEW_MODES[scope])
-    except (OSError, UsageError) as error:
-        fail(f"{change.target}: {error}; nothing was written")
+    _apply(change, scope)
     after = f"{known.title} lets go of it when it starts again" if remove else known.after
     show_note(f"{change.target} was written; {after}")
 
@@ -187,6 +184,13 @@ def _confirm() -> None:
         fail("nothing was written: run it at a terminal, or give --yes", Exit.USAGE)
     if not typer.confirm("Write it?", default=False, err=True):
         fail("nothing was written")
+
+
+def _apply(change: _Change, scope: Scope) -> None:
+    try:
+        _write(change, mode=_NEW_MODES[scope])
+    except (OSError, UsageError) as error:
+        fail(f"{change.target}: {error}; nothing was written")
 
 
 def _write(change: _Change, *, mode: int) -> None:
