@@ -63,6 +63,7 @@ OTHERS = {
     "provider",
     "serve",
     "sessions export",
+    "sessions artifact",
     "tokens create",
     "tokens revoke",
     "tokens rotate",

@@ -270,3 +270,19 @@ async def test_newcomers_10_a_grant_without_a_store_says_how_long_it_lasts(folde
         await started.answer("unlimited")
         await started.see("HI")
         assert await started.exit_code() == 0
+
+
+def test_a_result_that_was_cut_can_be_printed_whole(folder: Path) -> None:
+    """The command that `tools call` names prints what the model did not see."""
+    code = '\nfrom toolcrib import tool\n\n\n@tool\ndef much() -> str:\n    """Give much."""\n'
+    (folder / "much_tools.py").write_text(code + '    return "x" * 400\n', "utf-8")
+    store = folder / "crib.sqlite3"
+    limit = ("--set", "limits.call.max_result_chars=300")
+    (folder / "toolcrib.yaml").write_text("tools: {modules: [much_tools]}\n", "utf-8")
+    called = invoke(*limit, "tools", "call", "much", "--store", store)
+    [hint] = [line for line in called.stderr.splitlines() if line.startswith("the whole result: ")]
+
+    printed = invoke(*hint.removeprefix("the whole result: toolcrib ").split())
+
+    assert "x" * 400 not in called.stdout
+    assert printed.stdout == "x" * 400 + "\n"

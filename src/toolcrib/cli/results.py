@@ -60,6 +60,7 @@ def show_call(
         show_json(result)
     elif result["status"] == "completed":
         show_text(result["text"])
+        _show_artifact_hint(result, session_id, place)
     status = status_of(result)
     if status is Exit.WAITING:
         show_note(_how_to_continue(result, session_id, place), "yellow")
@@ -68,6 +69,15 @@ def show_call(
         show_note(f"{result['tool']} {word}: {_why(result)}", STATUS_STYLES[word])
         _show_debug_hint(result, place)
     return status
+
+
+def _show_artifact_hint(
+    result: Mapping[str, Any], session_id: str, place: RequestPlace | None
+) -> None:
+    """Say how to print the whole of a result that was cut; without a store it is gone."""
+    if result.get("artifact_id") is not None and place is not None:
+        options = f"{session_id} {result['artifact_id']}{place.options}"
+        show_note(f"the whole result: toolcrib sessions artifact {options}")
 
 
 def _show_debug_hint(result: Mapping[str, Any], place: RequestPlace | None) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from toolcrib.cli.approver import ApproveOption, approver_for
-from toolcrib.cli.output import show_json, show_json_line
+from toolcrib.cli.output import show_json, show_json_line, show_text
 from toolcrib.cli.results import finish_prompt, place_of
 from toolcrib.cli.runtime_options import HOST_OPTIONS, RuntimeOptions, takes_runtime_options
 from toolcrib.cli.service import (
@@ -163,6 +163,27 @@ def export(
             for event in page.events:
                 show_json_line(event)
             page = service.list_events(session, after=page.last_seq, limit=PAGE)
+
+
+@app.command()
+def artifact(
+    session: SessionId,
+    name: Annotated[str, typer.Argument(metavar="ARTIFACT", help="The artifact's id.")],
+    store: OptionalStore = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Print a whole result that was too long for the model.
+
+    Example: toolcrib sessions artifact ses_1 artifact_call_1 > result.txt
+    """
+    with open_service(store, url, token_file) as service:
+        page = service.artifact(session, name)
+        text = page.text
+        while page.next_offset is not None:
+            page = service.artifact(session, name, offset=page.next_offset)
+            text += page.text
+    show_text(text)
 
 
 @app.command()
