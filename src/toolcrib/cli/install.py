@@ -77,8 +77,8 @@ def install(
         return
     require_extra("mcp", "install")
     known = CLIENTS[client]
-    place = _place_of(known, scope, file.parent)
-    change = _change(known, place, name, None if remove else command)
+    target = _target_of(known, scope, file.parent)
+    change = _change(known, target, name, None if remove else command)
     if change.before == change.after:
         has = "has no" if remove else "already has this"
         show_note(f"{change.target} {has} server {name!r}")
@@ -89,9 +89,11 @@ def install(
         return
     if not yes:
         _confirm()
-    _apply(change, scope)
-    after = f"{known.title} lets go of it when it starts again" if remove else known.after
-    show_note(f"{change.target} was written; {after}")
+    try:
+        _write(change, mode=_NEW_MODES[scope])
+    except (OSError, UsageError) as error:
+        fail(f"{change.target}: {error}; nothing was written")
+    show_note(f"{change.target} was written; {known.after_removal if remove else known.after}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +105,8 @@ class _Change:
     after: str
 
 
-def _change(client: McpClient, file: Path, name: str, command: Sequence[str] | None) -> _Change:
+def _change(client: McpClient, target: Path, name: str, command: Sequence[str] | None) -> _Change:
     """The change of a client's file; without a command the server is taken out."""
-    # A link stays a link: what it leads to is replaced.
-    target = file.resolve()
     try:
         before = _read(target)
         check_text(client, before)
@@ -115,15 +115,16 @@ def _change(client: McpClient, file: Path, name: str, command: Sequence[str] | N
         fail(f"{target}: {error}")
 
 
-def _place_of(client: McpClient, scope: Scope, folder: Path) -> Path:
+def _target_of(client: McpClient, scope: Scope, folder: Path) -> Path:
     """The client's file. One of a project must be in the project's folder: whoever made the project
     may have made links to files of its user.
     """
     place = client.file(scope, folder)
+    # A link stays a link: what it leads to is replaced.
     target = place.resolve()
     if scope == "project" and not target.is_relative_to(folder.resolve()):
         fail(f"{place} leads out of the project, to {target}; nothing was written", Exit.USAGE)
-    return place
+    return target
 
 
 def server_command(file: Path) -> list[str]:
@@ -184,13 +185,6 @@ def _confirm() -> None:
         fail("nothing was written: run it at a terminal, or give --yes", Exit.USAGE)
     if not typer.confirm("Write it?", default=False, err=True):
         fail("nothing was written")
-
-
-def _apply(change: _Change, scope: Scope) -> None:
-    try:
-        _write(change, mode=_NEW_MODES[scope])
-    except (OSError, UsageError) as error:
-        fail(f"{change.target}: {error}; nothing was written")
 
 
 def _write(change: _Change, *, mode: int) -> None:

@@ -32,6 +32,11 @@ class McpClient:
     after: str
     is_toml: bool = False
 
+    @property
+    def after_removal(self) -> str:
+        """What makes the client see that the server is gone."""
+        return f"{self.title} lets go of it when it starts again"
+
     def file(self, scope: Scope, project: Path) -> Path:
         """The file of a scope; `project` is the folder of the project file."""
         inside = [project / name for name in self.project_files]
