@@ -31,4 +31,4 @@ def test_the_server_is_what_its_document_says() -> None:
     )
 
     assert done.returncode == 0, done.stdout[-8_000:]
-    assert "23 passed" in done.stdout
+    assert "26 passed" in done.stdout
