@@ -269,6 +269,18 @@ async def test_sums_count_calls_failures_tokens_and_cost(priced: Store, clock: F
     assert (bob.key, bob.calls, bob.requests, bob.cost) == ("bob", 1, 2, 0.3)
 
 
+async def test_what_a_provider_counts_below_zero_has_no_price(
+    priced: Store, clock: FakeClock
+) -> None:
+    """The count stays as it was sent, the cost is unknown, and the session verifies."""
+    session = Session("s", store=priced, clock=clock)
+    await prompt(session, "big", -1, clock)
+
+    (row,) = rows(priced, kind="model")
+    assert (row.input_tokens, row.cost, row.prices) == (-1, None, None)
+    assert session.verify() is not None
+
+
 async def test_percentiles_are_of_calls_that_ended(priced: Store, clock: FakeClock) -> None:
     """Of 20 calls that took 1 to 20 seconds, half took at most 10 and 95 of 100 at most 19."""
 

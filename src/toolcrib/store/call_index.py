@@ -226,7 +226,9 @@ def model_row(
     usage: dict[str, int] = facts.get("usage") or {}
     model = _name(facts.get("model")) or (prompt.model if prompt else "")
     provider = prompt.provider if prompt else ""
-    nanos = prices.nanos(provider, model, usage, record.at)
+    # Counts are what a provider sent; what is less than nothing has no price.
+    has_price = all(count >= 0 for count in usage.values())
+    nanos = prices.nanos(provider, model, usage, record.at) if has_price else None
     return begun_row(
         record,
         owner,
