@@ -281,6 +281,21 @@ async def test_what_a_provider_counts_below_zero_has_no_price(
     assert session.verify() is not None
 
 
+async def test_what_a_provider_counts_beyond_reason_is_bounded(
+    priced: Store, clock: FakeClock
+) -> None:
+    """A number that no database holds breaks neither the session nor the sums of others."""
+    session = Session("s", store=priced, clock=clock)
+    for turn in range(3):
+        await session.record(responded(session, turn, "big", 10**30, clock))
+
+    row = rows(priced, kind="model")[0]
+    (usage,) = priced.call_sums(CallQuery(kind="model"), "model")
+    assert (row.input_tokens, row.cost) == (10**9, None)
+    assert usage.input_tokens == 3 * 10**9
+    assert session.verify() is not None
+
+
 async def test_percentiles_are_of_calls_that_ended(priced: Store, clock: FakeClock) -> None:
     """Of 20 calls that took 1 to 20 seconds, half took at most 10 and 95 of 100 at most 19."""
 

@@ -42,6 +42,8 @@ INDEXED_KINDS: Final = ROW_KINDS | PROMPT_KINDS
 """The kinds of records that the index is made of."""
 
 _LONGEST_NAME: Final = 256
+_MOST_TOKENS: Final = 10**9
+"""The largest count of a request that is kept: a database adds up no whole number of any size."""
 _ACTOR_KINDS: Final = frozenset(get_args(ActorKind))
 _DECISIONS: Final[dict[str, RowDecision]] = {
     "approve": "allowed",
@@ -226,8 +228,8 @@ def model_row(
     usage: dict[str, int] = facts.get("usage") or {}
     model = _name(facts.get("model")) or (prompt.model if prompt else "")
     provider = prompt.provider if prompt else ""
-    # Counts are what a provider sent; what is less than nothing has no price.
-    has_price = all(count >= 0 for count in usage.values())
+    # Counts are what a provider sent; what no request can take has no price.
+    has_price = all(0 <= count <= _MOST_TOKENS for count in usage.values())
     nanos = prices.nanos(provider, model, usage, record.at) if has_price else None
     return begun_row(
         record,
@@ -241,11 +243,15 @@ def model_row(
         model=model or None,
         parent_call_id=prompt.parent_call_id if prompt else None,
         turn=facts.get("turn") or 0,
-        input_tokens=int(usage.get("input_tokens", 0)),
-        output_tokens=int(usage.get("output_tokens", 0)),
+        input_tokens=_bounded(usage.get("input_tokens", 0)),
+        output_tokens=_bounded(usage.get("output_tokens", 0)),
         cost=None if nanos is None else nanos / NANO,
         prices=None if nanos is None else prices.name,
     )
+
+
+def _bounded(count: int) -> int:
+    return max(-_MOST_TOKENS, min(int(count), _MOST_TOKENS))
 
 
 def with_spent(row: CallRow, spent: Spent) -> CallRow:
