@@ -25,6 +25,8 @@ setup: $(STAMP) ## Make .venv with everything pinned in constraints.txt
 
 $(STAMP): pyproject.toml constraints.txt scripts/venv.sh
 	scripts/venv.sh "$(PYTHON)" $(VENV) constraints.txt '.[$(EXTRAS)]'
+	@# A warning of the compiler about a library would be an error of the test that imports it first.
+	$(BIN)/python -m compileall -q -j 0 $(VENV)/lib/python3.*/site-packages
 	@touch $@ $(DEMO_STAMP)
 
 # The first stage of the same environment: a third of its size.

@@ -178,7 +178,7 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 
 def test_the_token_is_in_no_text(caplog: pytest.LogCaptureFixture) -> None:
     """Neither the client nor the warning about a plain connection shows the token."""
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.WARNING, "toolcrib.client"):
         client = AsyncClient("http://crib.example:8420", TOKEN)
     assert "unencrypted" in caplog.text
     assert TOKEN not in caplog.text + repr(client)

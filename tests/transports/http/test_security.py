@@ -16,6 +16,7 @@ from tests.transports.http.served_runtime import CALLERS, OWNERS, READERS, TOKEN
 from toolcrib.errors import Refused
 from toolcrib.runtime.operations import OPERATIONS
 from toolcrib.runtime.runtime import create_runtime
+from toolcrib.serving import login
 from toolcrib.serving.auth import read_headers
 from toolcrib.transports.http.app import PUBLIC_PAGES, create_app
 from toolcrib.transports.http.routes import ROUTES
@@ -290,9 +291,13 @@ def test_a_header_that_decides_and_comes_twice_is_refused() -> None:
         read_headers([(b"Host", b"localhost"), (b"accept", b"*/*"), (b"host", b"x.example")])
 
 
-async def test_no_token_is_logged_or_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_token_is_logged_or_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither logs nor answers hold a token, right or wrong, and a URL gives nobody entry."""
     caplog.set_level(logging.DEBUG)
+    # A wrong token at every route is part of the test; tests/serving has the delays.
+    monkeypatch.setattr(login, "FREE_FAILURES", 1_000)
     told: list[str] = []
     async with served() as crib:
         for token in (OWNERS, MALLORY):
