@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound
 from toolcrib.ledger.record import Head, Record
-from toolcrib.store.call_index import CallFold, shown_row
-from toolcrib.store.call_query import (
-    CallQuery,
-    CallRow,
-    Place,
-    SumKey,
-    UsageSum,
-    page_of,
-    sum_calls,
-)
 from toolcrib.store.ledger_writer import MemoryLedger, MemoryRecords
 from toolcrib.store.memory_inbox import MemoryInbox, Numbered
-from toolcrib.store.prices import Prices, published_prices
 from toolcrib.store.store import (
     PAGE_SIZE,
     ApprovalFiled,
@@ -45,7 +34,9 @@ from toolcrib.store.store import (
 )
 
 if TYPE_CHECKING:
-    pass
+    from toolcrib.store.call_index import CallFold
+    from toolcrib.store.call_query import CallQuery, CallRow, Place, SumKey, UsageSum
+    from toolcrib.store.prices import Prices
 
 T = TypeVar("T")
 
@@ -65,6 +56,8 @@ class _Session:
 
     def call_fold(self, prices: Prices) -> CallFold:
         """The rows of its calls, after the newest record."""
+        from toolcrib.store.call_index import CallFold
+
         fold = self.fold = self.fold or CallFold(self.owner, prices)
         fold.take_all(self.records.read(fold.last_seq))
         return fold
@@ -86,7 +79,7 @@ class MemoryStore(MemoryInbox):
     def __init__(self, *, clock: Clock = SYSTEM_CLOCK, prices: Prices | None = None) -> None:
         super().__init__()
         self._clock = clock
-        self._prices = published_prices if prices is None else lambda: prices
+        self._own_prices = prices
         self._sessions = Numbered[_Session]()
         # A session made again after its deletion must not honour leases of the deleted one.
         self._fence_floor = 0
@@ -231,15 +224,26 @@ class MemoryStore(MemoryInbox):
         self, query: CallQuery, *, cursor: str | None = None, limit: int = PAGE_SIZE
     ) -> StorePage[CallRow]:
         """The calls of all sessions that a query asks for; every call is looked at."""
+        from toolcrib.store.call_query import page_of
+
         return page_of(self._placed_rows(), query, cursor, limit)
 
     def call_sums(self, query: CallQuery, key: SumKey) -> list[UsageSum]:
         """The sums of those calls."""
+        from toolcrib.store.call_query import sum_calls
+
         whole = replace(query, kind=None)
         rows = (row for _, row in self._placed_rows() if row.status != "running")
         return sum_calls((row for row in rows if whole.matches(row)), key)
 
+    def _prices(self) -> Prices:
+        from toolcrib.store.prices import published_prices
+
+        return self._own_prices or published_prices()
+
     def _placed_rows(self) -> list[tuple[Place, CallRow]]:
+        from toolcrib.store.call_index import shown_row
+
         with self._lock:
             sessions = list(self._sessions.by_id.values())
             folds = [(number, session.call_fold(self._prices())) for number, session in sessions]

@@ -17,12 +17,12 @@ from pydantic_core import from_json
 from toolcrib.errors import LedgerBroken, UsageError
 from toolcrib.ledger.events import SessionOpened, SessionRestored, SettingsSaved, ToolInvoked
 from toolcrib.ledger.record import ChainCheck, Head, Record
-from toolcrib.store.call_index import INDEXED_KINDS, CallFold, is_bare
-from toolcrib.store.call_query import CallQuery, CallRow
 from toolcrib.store.codec import encode_settings
 from toolcrib.store.store import every
 
 if TYPE_CHECKING:
+    from toolcrib.store.call_index import CallFold
+    from toolcrib.store.call_query import CallRow
     from toolcrib.store.store import SessionInfo, Store
 
 
@@ -49,6 +49,8 @@ def verify_session(store: Store, session_id: str, heads: Iterable[Head] = ()) ->
 
     Raises `LedgerBroken` at the first fault, and `SessionNotFound`.
     """
+    from toolcrib.store.call_index import INDEXED_KINDS, CallFold
+
     info = store.session(session_id)
     chain = ChainCheck([*heads, *([info.head] if info.head else [])])
     settings = _SettingsCheck()
@@ -78,6 +80,9 @@ def _check_index(store: Store, session_id: str, fold: CallFold, deleted_up_to: i
     """The index of calls must say what the ledger says; the ledger is the truth. Calls that only
     run, what came since, and calls whose payloads were deleted in part are not compared.
     """
+    from toolcrib.store.call_index import is_bare
+    from toolcrib.store.call_query import CallQuery
+
     query = CallQuery(session_id=session_id, kind=None, oldest_first=True)
     indexed = every(lambda cursor: store.calls(query, cursor=cursor, limit=1_000))
     listed = {row.seq: row for row in indexed if row.seq}
