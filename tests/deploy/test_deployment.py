@@ -77,7 +77,8 @@ def test_the_image_names_its_project() -> None:
 def test_no_file_holds_a_secret() -> None:
     """What is secret is mounted, loaded or set where it runs."""
     secret = re.compile(r"(?i)\b\w*(?:token|secret|password|api_key)\w*\s*[:=]\s*[\"']?[\w-]{8,}")
-    files = [path for path in DEPLOY.rglob("*") if path.is_file()]
+    # Without what Python makes of the sample project when a test imports it.
+    files = [path for path in DEPLOY.rglob("*") if path.is_file() and path.suffix != ".pyc"]
 
     assert len(files) > 6
     lines = {line for path in files for line in path.read_text("utf-8").splitlines()}
