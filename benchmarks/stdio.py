@@ -84,7 +84,7 @@ class Line:
 
 def _ours() -> Line:
     program = "from quiet import silence; silence(); from toolcrib.cli import main; main()"
-    serve = ["serve", "--stdio", "--host-tools-module", "served_tools"]
+    serve = ["serve", "--stdio", "--host-tools-module", "served_tools", "--log-level", "warning"]
     line = Line(
         "toolcrib serve --stdio",
         [sys.executable, "-c", program, *serve],
