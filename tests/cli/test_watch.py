@@ -58,7 +58,7 @@ class Inbox:
         return answer
 
     async def decide(self, params: dict[str, Any]) -> dict[str, Any]:
-        raise NotImplementedError
+        raise AssertionError("a look decides nothing")
 
 
 async def at_once(seconds: float) -> None:
@@ -201,8 +201,11 @@ class TestAtATerminal:
         with at_terminal("approvals", "watch", *STORE, cwd=watched, columns=80) as watch:
             await watch.see()
             await asyncio.to_thread(run, "approvals", "deny", name, *STORE, cwd=watched)
-            await watch.see("was decided elsewhere")
+            seen = await watch.see("was decided elsewhere")
             await stopped(watch)
+
+        assert "was decided elsewhere" in seen
+        assert states(watched) == {name: "deny"}
 
     async def test_over_a_server(self, folder: Path) -> None:
         """The same keys, for the requests of a server; a refusal is told and nothing is lost."""

@@ -227,3 +227,23 @@ async def test_tools_and_policy_change_together_or_not_at_all(folder: Path) -> N
         state.write("policy.yaml", "version: 1\nrules: [{allow: salute}]\n")
         assert (await reload.reload()).fault is None
         assert (await state.call("salute")).text == "hello"
+
+
+async def test_code_that_raises_anything_changes_nothing(folder: Path) -> None:
+    """What code of the project raises is told as a fault, and the next reload works."""
+    async with running(folder) as (project, reload):
+        project.write(
+            "reload_hooks.py", 'def __getattr__(name):\n    raise RuntimeError("no hooks")\n'
+        )
+        project.write("toolcrib.yaml", PROJECT + "hooks: [reload_hooks:hooks]\n")
+        failed = await reload.reload()
+        kept = await project.call()
+        project.write("toolcrib.yaml", PROJECT)
+        project.write("policy.yaml", DENY)
+        mended = await reload.reload()
+        denied = await project.call()
+
+    assert failed.fault == "RuntimeError: no hooks"
+    assert kept.value == "hello"
+    assert mended.fault is None
+    assert denied.failure.kind == "not_permitted"

@@ -8,12 +8,14 @@ server looks at its file of tokens whenever it checks one.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.errors import Refused, StoreError, UsageError
+from toolcrib.host_tools.availability import describe_error
 from toolcrib.host_tools.module_graph import modules_in, reload_order
 from toolcrib.host_tools.python_modules import reloaded
 from toolcrib.host_tools.registry import HostToolRegistry
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.loader import LoadedHostTools
     from toolcrib.host_tools.registrations import RegistryChange
     from toolcrib.project.project import Project
+
+logger = logging.getLogger(__name__)
 
 LIVE_KEYS: Final = (
     "tools",
@@ -120,6 +124,11 @@ class ProjectReload:
             except Refused:
                 # The runtime is closing.
                 return ReloadReport()
+            except Exception as error:
+                # Code of the project may raise anything. The watch must outlive it, or the next
+                # change of the policy would be missed without a word.
+                logger.exception("the reload failed")
+                report = ReloadReport(fault=describe_error(error))
             else:
                 self._modules = self._module_sources()
                 now = self._look()
