@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.runtime.host_runtime import call, host_tool, new_session, refusal, scripted, serving
-from toolcrib import GlobalHooks, Hooks, Policy, Rule, SqliteStore
+from toolcrib import GlobalHooks, Hooks, Policy, Rule, Session, SqliteStore
 from toolcrib.context import AgentContext
 from toolcrib.errors import DuplicateTool, UsageError
 from toolcrib.runtime.runtime import Runtime
@@ -206,6 +206,27 @@ class TestInstructions:
 
         assert answered.text == "3"
         assert [request["instructions"] for request in script.requests] == ["Old.", "Old."]
+
+    async def test_a_prompt_whose_instructions_were_not_kept_gets_those_of_now(
+        self, tmp_path: Path
+    ) -> None:
+        """A session of an older version is resumed with instructions, not without any."""
+        script = ScriptedOpenAI([calls("add", {"a": 1, "b": 2})], [says("3")])
+        store = SqliteStore(tmp_path / "s.db")
+        config: dict[str, Any] = {"adapter": scripted(script), "store": store}
+        config["instructions"] = "Be brief."
+        opened: list[Session] = []
+        tool = host_tool("add", requires_approval=True)
+        async with serving(tool, **config, on_session=opened.append) as runtime:
+            session_id = await new_session(runtime)
+            sent = await runtime.send_prompt(session_id, "1+2?", waits=False)
+            opened[0].set_host_setting("prompt_instructions", None)
+            await runtime.decide(sent.pending[0], "approve")
+            answered = await runtime.resume_prompt(session_id)
+        store.close()
+
+        assert answered.text == "3"
+        assert [each["instructions"] for each in script.requests] == ["Be brief.", "Be brief."]
 
 
 class TestHostedTools:

@@ -98,7 +98,10 @@ class PromptRunner:
         session = self.live.session
         tools = {name: prepared.tool for name, prepared in self.live.executor.tools.items()}
         offered = [*tools.values(), *(prepared.tool for prepared in self.live.hosted.values())]
-        instructions = session.host_setting(_INSTRUCTIONS) or ""
+        instructions = session.host_setting(_INSTRUCTIONS)
+        if instructions is None:
+            # Begun before they were kept: never without those of the host.
+            instructions = _instructions(self.live, self.instructions)
         prompt = _prompt(offered, instructions, text)
         governance = self.live.governance(tools, self.caller)
         return await ask(prompt, session=session, governance=governance, stream=True, follows=True)
