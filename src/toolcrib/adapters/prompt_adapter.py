@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from toolcrib.adapters.evaluation import PromptRequest, first_message
 from toolcrib.adapters.loop import around
 from toolcrib.adapters.options import Options
+from toolcrib.adapters.prompt_stream import PromptStream
 from toolcrib.adapters.turn_tools import (
     Governance,
     PreparedTools,
@@ -88,6 +89,39 @@ class PromptAdapter(ABC):
         with _published_to(session, options.get("bus")):
             evaluation = await self._open(prompt, session, options)
             return self._answered(await evaluation.resume())
+
+    def stream(
+        self, prompt: Prompt[O], *, session: Session | None = None, **options: Unpack[Options]
+    ) -> PromptStream[O]:
+        """Evaluate a prompt, and yield what happens: `async for event in adapter.stream(prompt)`.
+        The last item is the `PromptResponse`, the same that `evaluate` returns; all others are
+        events. Raises what `evaluate_async` raises, at the step where it happens.
+        """
+        call = call_here()
+        session = session or (call.session if call else Session())
+        return self._stream(self.evaluate_async, prompt, session, options)
+
+    def stream_resume(
+        self, prompt: Prompt[O], *, session: Session, **options: Unpack[Options]
+    ) -> PromptStream[O]:
+        """Go on where a prompt stopped, as `resume_async` does, and yield what happens."""
+        return self._stream(self.resume_async, prompt, session, options)
+
+    def _stream(
+        self,
+        evaluate: Callable[..., Coroutine[Any, Any, PromptResponse[O]]],
+        prompt: Prompt[O],
+        session: Session,
+        options: Options,
+    ) -> PromptStream[O]:
+        own_bus = options.get("bus")
+
+        async def followed(bus: EventBus) -> PromptResponse[O]:
+            with _published_to(session, own_bus):
+                streamed: Options = {**options, "bus": bus, "stream": True}
+                return await evaluate(prompt, session=session, **streamed)
+
+        return PromptStream(session, followed)
 
     def __enter__(self) -> Self:
         return self

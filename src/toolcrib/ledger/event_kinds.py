@@ -26,6 +26,7 @@ from toolcrib.ledger.events import (
     TurnStarted,
 )
 from toolcrib.ledger.prompt_events import (
+    ArgumentsDelta,
     FilesStaged,
     HostedToolProgress,
     ModelAsked,
@@ -33,6 +34,7 @@ from toolcrib.ledger.prompt_events import (
     PromptAnswered,
     PromptResumed,
     PromptStarted,
+    ReasoningDelta,
     TextDelta,
     ToolWithheld,
     TurnEnded,
@@ -69,9 +71,11 @@ ALL_EVENTS: tuple[type[Event], ...] = (
 
 
 PASSING: tuple[type[Event], ...] = (
+    ArgumentsDelta,
     CallUnrecorded,
     HostedToolProgress,
     ModelAsked,
+    ReasoningDelta,
     TextDelta,
     TurnEnded,
 )
