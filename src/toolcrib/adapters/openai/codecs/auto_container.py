@@ -1,10 +1,26 @@
-"""The options of a new container, which every tool that runs in one has in common."""
+"""Containers in the provider's words, which every tool that runs in one has in common."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
-from toolcrib.tools.code_interpreter import AutoContainer, NetworkPolicy
+from toolcrib.tools.code_interpreter import (
+    AutoContainer,
+    Container,
+    ExistingContainer,
+    NetworkPolicy,
+)
+
+
+def wire_container(container: Container) -> str | dict[str, Any]:
+    """The container of a code interpreter: an existing one is only its id."""
+    match container:
+        case ExistingContainer(id=container_id):
+            return container_id
+        case AutoContainer():
+            return {"type": "auto", **wire_options(container)}
+        case _:
+            assert_never(container)
 
 
 def wire_options(container: AutoContainer) -> dict[str, Any]:
@@ -21,4 +37,10 @@ def wire_network(policy: NetworkPolicy) -> dict[str, Any]:
     """A network policy in the provider's words."""
     if not policy.allowed_domains:
         return {"type": "disabled"}
-    return {"type": "allowlist", "allowed_domains": list(policy.allowed_domains)}
+    wire: dict[str, Any] = {"type": "allowlist", "allowed_domains": list(policy.allowed_domains)}
+    if policy.domain_secrets:
+        wire["domain_secrets"] = [
+            {"domain": secret.domain, "name": secret.name, "value": secret.value}
+            for secret in policy.domain_secrets
+        ]
+    return wire
