@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
-from toolcrib.adapters.openai.codecs.auto_container import wire_container
+from toolcrib.adapters.openai.container_options import wire_container
 from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.tools.code_interpreter import (
     DESCRIPTION,

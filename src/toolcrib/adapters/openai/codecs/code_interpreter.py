@@ -10,7 +10,7 @@ from toolcrib.adapters.answer import PlacedAnnotation
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
 from toolcrib.adapters.items import json_object_of, mappings_of, maybe_text, plain, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
-from toolcrib.adapters.openai.codecs.auto_container import wire_container
+from toolcrib.adapters.openai.container_options import wire_container
 from toolcrib.adapters.openai.items import annotations_of
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.code_interpreter import (
