@@ -16,7 +16,7 @@ from toolcrib.calls.redaction import (
     shown_failure,
     shown_value,
 )
-from toolcrib.errors import ToolTimeout
+from toolcrib.errors import OutputHookFailed, ToolTimeout
 from toolcrib.failures import Failure
 from toolcrib.ledger.encoding import (
     DEEPEST,
@@ -177,6 +177,8 @@ def failure_of(call: Call, error: BaseException) -> Failure:
     name = _type_name(error)
     logger.info("call %s of %s failed", call.call_id, call.name, exc_info=loggable(call, error))
     message = _error_text(error)
+    if isinstance(error, OutputHookFailed):
+        return Failure("hook_error", message, error_type=_type_name(error.__cause__ or error))
     return Failure("tool_error", f"{name}: {message}" if message else name, error_type=name)
 
 
