@@ -51,6 +51,7 @@
     └── ControlFlow                 signals, not faults: hooks never see them
         ├── CallEnded               the call is over, with the kind of failure that is named
         ├── ApprovalRequired        the call waits for a person
+        ├── ResultDeferred          the result of the call comes later, from outside
         └── ModelRetry              the model should call again with other arguments
 
 What the model should see of a failure is data, not an exception: `toolcrib.failures.Failure`.
@@ -454,6 +455,18 @@ class ApprovalRequired(ControlFlow):
         super().__init__("this call waits for approval")
         self.metadata = metadata
         self.request = request
+
+
+class ResultDeferred(ControlFlow):
+    """The call runs outside of this process, and its result comes later.
+
+    Raised by a handler or a runner that has handed the call over. The call stays open until
+    somebody brings its result; `metadata` is for them.
+    """
+
+    def __init__(self, metadata: Mapping[str, Any] | None = None) -> None:
+        super().__init__("the result of this call comes later, from outside")
+        self.metadata = metadata
 
 
 class ModelRetry(ControlFlow):

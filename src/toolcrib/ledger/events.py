@@ -203,6 +203,19 @@ class CallStarted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallDeferred(Event):
+    """A call was handed over: it runs outside of this process, and its result comes later."""
+
+    kind: ClassVar[str] = "call.deferred"
+    call_id: str
+    tool: ToolRef
+    params: Any
+    """The arguments that were handed over (redacted)."""
+    turn: int = 0
+    principal: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallInDoubt(Event):
     """A process died between start and finish of this call; nobody knows whether it took effect."""
 
