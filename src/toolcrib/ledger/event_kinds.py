@@ -29,6 +29,7 @@ from toolcrib.ledger.events import (
     TurnStarted,
 )
 from toolcrib.ledger.prompt_events import (
+    ArgumentsDelta,
     FilesStaged,
     HostedToolProgress,
     ModelAsked,
@@ -36,6 +37,7 @@ from toolcrib.ledger.prompt_events import (
     PromptAnswered,
     PromptResumed,
     PromptStarted,
+    ReasoningDelta,
     TextDelta,
     ToolWithheld,
     TurnEnded,
@@ -75,9 +77,11 @@ ALL_EVENTS: tuple[type[Event], ...] = (
 
 
 PASSING: tuple[type[Event], ...] = (
+    ArgumentsDelta,
     CallUnrecorded,
     HostedToolProgress,
     ModelAsked,
+    ReasoningDelta,
     TextDelta,
     TurnEnded,
 )
