@@ -129,6 +129,8 @@ def _end_facts(call: Call) -> dict[str, Any]:
         facts.update(
             decided_by=call.decided_by, was_edited=call.was_edited, waited_seconds=call.waited
         )
+    elif call.person is not None:
+        facts["waited_seconds"] = call.waited
     if call.parent_call_id is not None:
         facts.update(depth=call.depth, parent_call_id=call.parent_call_id)
     if call.caller is not None:
@@ -144,7 +146,10 @@ def _end_facts(call: Call) -> dict[str, Any]:
 
 
 def _duration(call: Call) -> float:
-    return 0.0 if call.started_at is None else max(0.0, call.finished_at - call.started_at)
+    if call.started_at is None:
+        return 0.0
+    waited = 0.0 if call.person is None else call.person.seconds
+    return max(0.0, call.finished_at - call.started_at - waited)
 
 
 def record_start(call: Call) -> Awaitable[None] | None:
@@ -236,13 +241,13 @@ def put_down(call: Call) -> None:
     call.is_over = True
     if call.emitter is not None:
         call.emitter.close()
+    if call.person is not None and call.person.questions:
+        call.session.questions.withdraw_all("the call is over", call_id=call.call_id)
 
 
 def _close(call: Call) -> None:
     call.finished_at = call.session.clock()
-    call.is_over = True
-    if call.emitter is not None:
-        call.emitter.close()
+    put_down(call)
     if call.approval_id is not None:
         calls_of(call.session).waiting.discard(call.call_id)
 

@@ -14,6 +14,9 @@ from toolcrib.ledger.events import (
     Event,
     GrantChanged,
     PayloadsDeleted,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionClosed,
     SessionOpened,
     SessionRestored,
     SessionToolsChanged,
@@ -27,6 +30,7 @@ from toolcrib.ledger.events import (
     TurnStarted,
 )
 from toolcrib.ledger.prompt_events import (
+    ArgumentsDelta,
     FilesStaged,
     HostedToolProgress,
     ModelAsked,
@@ -34,6 +38,7 @@ from toolcrib.ledger.prompt_events import (
     PromptAnswered,
     PromptResumed,
     PromptStarted,
+    ReasoningDelta,
     TextDelta,
     ToolWithheld,
     TurnEnded,
@@ -56,6 +61,9 @@ ALL_EVENTS: tuple[type[Event], ...] = (
     CallStarted,
     CallDeferred,
     CallInDoubt,
+    QuestionAsked,
+    QuestionAnswered,
+    QuestionClosed,
     PromptStarted,
     PromptResumed,
     ToolWithheld,
@@ -71,9 +79,11 @@ ALL_EVENTS: tuple[type[Event], ...] = (
 
 
 PASSING: tuple[type[Event], ...] = (
+    ArgumentsDelta,
     CallUnrecorded,
     HostedToolProgress,
     ModelAsked,
+    ReasoningDelta,
     TextDelta,
     TurnEnded,
 )
