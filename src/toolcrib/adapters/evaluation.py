@@ -20,6 +20,7 @@ from toolcrib.adapters.answer import (
     answer_text,
     citations,
     codec_view,
+    reasoning_texts,
     structured,
 )
 from toolcrib.adapters.credentials import Credentials
@@ -277,6 +278,7 @@ class Evaluation(Generic[O]):
             hosted_outputs=MappingProxyType(self._hosted_outputs(raws)),
             invocations=tuple((ran.name, ran.invocation) for ran in hosted.ran),
             citations=tuple(citations(answer)),
+            reasoning=reasoning_texts(conversation.items),
             usage=conversation.usage,
             pending=tuple(outcome.approval for outcome in waiting if outcome.approval is not None),
             model=conversation.model,
@@ -347,6 +349,7 @@ async def _record_withheld(session: Session, turn: int, withheld: Sequence[Withh
                 tool=withheld_tool.tool,
                 reason=withheld_tool.reason,
                 replaced_by=withheld_tool.replaced_by,
+                sections=withheld_tool.sections,
             )
         )
 

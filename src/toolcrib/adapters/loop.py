@@ -24,6 +24,8 @@ from toolcrib.adapters.items import (
     tool_calls,
 )
 from toolcrib.adapters.options import Usage
+from toolcrib.adapters.prompt_stream import reader_ready
+from toolcrib.adapters.stream_announcer import StreamAnnouncer
 from toolcrib.errors import PromptEvaluationError
 from toolcrib.session.turns import call_here
 
@@ -40,7 +42,6 @@ import logging
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING
 
-from toolcrib.adapters.credentials import Pieces
 from toolcrib.adapters.history import LOST
 from toolcrib.adapters.items import (
     ToolCallEnd,
@@ -50,10 +51,8 @@ from toolcrib.adapters.items import (
 from toolcrib.calls.outcome import run_all
 from toolcrib.errors import EvaluationPhase, UsageError
 from toolcrib.ledger.prompt_events import (
-    HostedToolProgress,
     ModelAsked,
     ModelResponded,
-    TextDelta,
     TurnEnded,
     TurnOutcome,
 )
@@ -90,54 +89,6 @@ def _redacted(item: ReplyItem, tools: Mapping[str, PreparedTool]) -> RawItem:
 
 
 R = TypeVar("R", bound="PromptResponse[Any]")
-
-
-class StreamAnnouncer:
-    """Announces the pieces of one step as they stream in."""
-
-    def __init__(self, session: Session, turn: int, step: int, pieces: Pieces) -> None:
-        self._session = session
-        self._turn = turn
-        self._step = step
-        self._pieces = pieces
-
-    def text(self, text: str) -> None:
-        """A piece of the answer's text."""
-        self._announce_text(self._pieces.add(text))
-
-    def progress(self, item_id: str, item_type: str, what: str) -> None:
-        """A call that was asked for, or that the provider runs, got further."""
-        self.flush()
-        session = self._session
-        session.announce(
-            HostedToolProgress(
-                session_id=session.session_id,
-                at=session.clock(),
-                turn=self._turn,
-                step=self._step,
-                item_id=item_id,
-                item_type=item_type,
-                what=what,
-            )
-        )
-
-    def flush(self) -> None:
-        """Announce the text that was held back: none follows for now."""
-        self._announce_text(self._pieces.rest())
-
-    def _announce_text(self, text: str) -> None:
-        if not text:
-            return
-        session = self._session
-        session.announce(
-            TextDelta(
-                session_id=session.session_id,
-                at=session.clock(),
-                turn=self._turn,
-                step=self._step,
-                text=text,
-            )
-        )
 
 
 async def announced(session: Session, turn: int, work: Awaitable[R]) -> R:
@@ -227,6 +178,7 @@ class Turn(Generic[O]):
         conversation, name = self.conversation, self._prompt.name
         self._scope.check(conversation.steps)
         step = conversation.steps + 1
+        await reader_ready()
         self._announce_request(step)
         reply = await self._client.request(
             conversation,
@@ -263,7 +215,7 @@ class Turn(Generic[O]):
             )
 
     def _announcer(self, step: int) -> StreamAnnouncer:
-        return StreamAnnouncer(self._session, self.number, step, Pieces(self._credentials))
+        return StreamAnnouncer(self._tools, self.number, step, self.conversation.next_id)
 
     def _calls(self) -> list[ToolCallItem]:
         """The calls of the last reply. Raises `PromptEvaluationError` when two have the same id, or

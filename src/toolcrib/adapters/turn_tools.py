@@ -73,6 +73,8 @@ class WithheldTool:
     tool: ToolRef
     reason: str
     replaced_by: ToolRef | None = None
+    sections: tuple[str, ...] = ()
+    """The sections of the prompt that are left out with it, by path."""
 
 
 def fallback_of(tool: Tool[Any, Any], why: UsageError) -> Tool[Any, Any] | None:
