@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from pydantic_core import to_json
 
 from toolcrib.adapters.evaluation import PromptRequest, first_message
-from toolcrib.adapters.loop import around
 from toolcrib.adapters.options import Options
+from toolcrib.adapters.prompt_scope import around
 from toolcrib.adapters.turn_tools import (
     Governance,
     PreparedTools,
