@@ -20,6 +20,7 @@ from toolcrib.adapters.answer import (
     answer_text,
     citations,
     codec_view,
+    reasoning_texts,
     structured,
 )
 from toolcrib.adapters.credentials import Credentials
@@ -281,6 +282,7 @@ class Evaluation(Generic[O]):
             hosted_outputs=MappingProxyType(self._hosted_outputs(raws)),
             invocations=tuple((ran.name, ran.invocation) for ran in hosted.ran),
             citations=tuple(citations(answer)),
+            reasoning=reasoning_texts(conversation.items),
             usage=conversation.usage,
             cost=self._cost(conversation),
             pending=tuple(outcome.approval for outcome in waiting if outcome.approval is not None),

@@ -90,6 +90,10 @@ class Conversation:
         """
         return repeated_id(call.call_id, self.id_uses[call.call_id])
 
+    def next_id(self, call_id: str) -> str:
+        """The id that a call will have in the ledger, while the reply with it still comes in."""
+        return repeated_id(call_id, self.id_uses[call_id] + 1)
+
     def add(self, item: Item) -> None:
         """Add an item of this side: the prompt, or the output of a call."""
         self.unsent.append(item)

@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from toolcrib.adapters.credentials import Pieces
 from toolcrib.adapters.history import LOST
 from toolcrib.adapters.items import (
     ReplyItem,
@@ -25,14 +24,14 @@ from toolcrib.adapters.items import (
 )
 from toolcrib.adapters.options import Usage
 from toolcrib.adapters.prompt_scope import deadline_here
+from toolcrib.adapters.prompt_stream import reader_ready
+from toolcrib.adapters.stream_announcer import StreamAnnouncer
 from toolcrib.calls.outcome import run_all
 from toolcrib.errors import EvaluationPhase, PromptEvaluationError, UsageError
 from toolcrib.ledger.prompt_events import (
-    HostedToolProgress,
     ModelAsked,
     ModelResponded,
     ModelRetried,
-    TextDelta,
     TurnEnded,
     TurnOutcome,
 )
@@ -73,54 +72,6 @@ def _redacted(item: ReplyItem, tools: Mapping[str, PreparedTool]) -> RawItem:
 
 
 R = TypeVar("R", bound="PromptResponse[Any]")
-
-
-class StreamAnnouncer:
-    """Announces the pieces of one step as they stream in."""
-
-    def __init__(self, session: Session, turn: int, step: int, pieces: Pieces) -> None:
-        self._session = session
-        self._turn = turn
-        self._step = step
-        self._pieces = pieces
-
-    def text(self, text: str) -> None:
-        """A piece of the answer's text."""
-        self._announce_text(self._pieces.add(text))
-
-    def progress(self, item_id: str, item_type: str, what: str) -> None:
-        """A call that was asked for, or that the provider runs, got further."""
-        self.flush()
-        session = self._session
-        session.announce(
-            HostedToolProgress(
-                session_id=session.session_id,
-                at=session.clock(),
-                turn=self._turn,
-                step=self._step,
-                item_id=item_id,
-                item_type=item_type,
-                what=what,
-            )
-        )
-
-    def flush(self) -> None:
-        """Announce the text that was held back: none follows for now."""
-        self._announce_text(self._pieces.rest())
-
-    def _announce_text(self, text: str) -> None:
-        if not text:
-            return
-        session = self._session
-        session.announce(
-            TextDelta(
-                session_id=session.session_id,
-                at=session.clock(),
-                turn=self._turn,
-                step=self._step,
-                text=text,
-            )
-        )
 
 
 async def announced(session: Session, turn: int, work: Awaitable[R]) -> R:
@@ -212,6 +163,7 @@ class Turn(Generic[O]):
         self._scope.check(conversation.steps)
         self._check_price()
         step = conversation.steps + 1
+        await reader_ready()
         self._announce_request(step)
         reply = await self._client.request(
             conversation,
@@ -287,7 +239,7 @@ class Turn(Generic[O]):
             )
 
     def _announcer(self, step: int) -> StreamAnnouncer:
-        return StreamAnnouncer(self._session, self.number, step, Pieces(self._credentials))
+        return StreamAnnouncer(self._tools, self.number, step, self.conversation.next_id)
 
     def _calls(self) -> list[ToolCallItem]:
         """The calls of the last reply. Raises `PromptEvaluationError` when two have the same id, or

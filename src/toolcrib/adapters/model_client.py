@@ -16,7 +16,7 @@ from toolcrib.errors import DeadlinePassed, PromptEvaluationError, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.adapters.history import Conversation, ReplyItems
-    from toolcrib.adapters.loop import StreamAnnouncer
+    from toolcrib.adapters.stream_announcer import StreamAnnouncer
     from toolcrib.ledger.prompt_events import ModelStatus
 
 T = TypeVar("T")

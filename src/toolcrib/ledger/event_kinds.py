@@ -7,12 +7,16 @@ from toolcrib.ledger.events import (
     ApprovalRequested,
     ApprovalSuperseded,
     ApprovalVoted,
+    CallDeferred,
     CallInDoubt,
     CallStarted,
     CallUnrecorded,
     Event,
     GrantChanged,
     PayloadsDeleted,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionClosed,
     SessionOpened,
     SessionRestored,
     SessionToolsChanged,
@@ -26,6 +30,7 @@ from toolcrib.ledger.events import (
     TurnStarted,
 )
 from toolcrib.ledger.prompt_events import (
+    ArgumentsDelta,
     FilesStaged,
     HostedToolProgress,
     ModelAsked,
@@ -34,6 +39,7 @@ from toolcrib.ledger.prompt_events import (
     PromptAnswered,
     PromptResumed,
     PromptStarted,
+    ReasoningDelta,
     TextDelta,
     ToolWithheld,
     TurnEnded,
@@ -54,7 +60,11 @@ ALL_EVENTS: tuple[type[Event], ...] = (
     ApprovalSuperseded,
     GrantChanged,
     CallStarted,
+    CallDeferred,
     CallInDoubt,
+    QuestionAsked,
+    QuestionAnswered,
+    QuestionClosed,
     PromptStarted,
     PromptResumed,
     ToolWithheld,
@@ -71,9 +81,11 @@ ALL_EVENTS: tuple[type[Event], ...] = (
 
 
 PASSING: tuple[type[Event], ...] = (
+    ArgumentsDelta,
     CallUnrecorded,
     HostedToolProgress,
     ModelAsked,
+    ReasoningDelta,
     TextDelta,
     TurnEnded,
 )

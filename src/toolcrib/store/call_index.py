@@ -16,6 +16,7 @@ from toolcrib.ledger.encoding import read_payload
 from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
+    CallDeferred,
     CallInDoubt,
     CallStarted,
     ToolInvoked,
@@ -31,6 +32,7 @@ ROW_KINDS: Final = frozenset(
         ApprovalRequested.kind,
         ApprovalDecided.kind,
         CallStarted.kind,
+        CallDeferred.kind,
         CallInDoubt.kind,
         ToolInvoked.kind,
         ModelResponded.kind,
@@ -120,6 +122,9 @@ def changed_row(row: CallRow | None, record: Record, owner: str | None) -> CallR
         case CallStarted.kind:
             row = row or _started(record, facts, owner)
             return replace(row, status="running", last_seq=record.seq)
+        case CallDeferred.kind:
+            row = row or _started(record, facts, owner)
+            return replace(row, status="waiting", last_seq=record.seq)
         case CallInDoubt.kind:
             row = row or _started(record, facts, owner)
             return replace(row, status="in_doubt", last_seq=record.seq)

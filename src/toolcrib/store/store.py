@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OpenCallState = Literal["waiting", "started", "in_doubt"]
+OpenCallState = Literal["waiting", "started", "deferred", "in_doubt"]
+"""It waits for a decision, runs, waits for a result from outside, or may have run."""
+
 ApprovalState = Literal["pending", "decided", "used"]
 
 

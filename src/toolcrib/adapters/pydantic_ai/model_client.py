@@ -1,7 +1,6 @@
 """`PydanticAIClient`: sends the requests of a turn to a pydantic-ai model.
 
-Also its parts: which errors are worth a retry, the status of a reply, and the progress events of a
-stream.
+Also its parts: which errors are worth a retry, and the status of a reply.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from toolcrib.adapters.model_client import (
 )
 from toolcrib.adapters.options import Usage
 from toolcrib.adapters.pydantic_ai.parts import items_of, with_calls
+from toolcrib.adapters.pydantic_ai.stream_watcher import PartWatcher
 from toolcrib.errors import DeadlinePassed, PromptEvaluationError, ReplyBroken
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pydantic_ai.usage import RequestUsage
 
     from toolcrib.adapters.history import Conversation
-    from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.adapters.pydantic_ai.messages import MessageHistory
     from toolcrib.adapters.pydantic_ai.request import RequestTemplate
+    from toolcrib.adapters.stream_announcer import StreamAnnouncer
     from toolcrib.adapters.tool_calls import ItemClassifier
     from toolcrib.ledger.prompt_events import ModelStatus
 
@@ -219,30 +219,6 @@ def _details(response: ModelResponse) -> dict[str, Any]:
     return response.provider_details or {}
 
 
-def announce(event: Any, announcer: StreamAnnouncer) -> None:
-    """Announce the progress in an event of the stream. The final response is what counts."""
-    match event.event_kind:
-        case "part_start":
-            _announce_part(event.part, announcer)
-        case "part_delta" if event.delta.part_delta_kind == "text" and event.delta.content_delta:
-            announcer.text(event.delta.content_delta)
-        case "part_end" if event.part.part_kind == "builtin-tool-call":
-            announcer.progress(event.part.tool_call_id, event.part.tool_name, "completed")
-        case _:
-            pass
-
-
-def _announce_part(part: Any, announcer: StreamAnnouncer) -> None:
-    match part.part_kind:
-        case "text" if part.content:
-            announcer.text(part.content)
-        case "tool-call" | "builtin-tool-call" | "builtin-tool-return":
-            state = "result" if part.part_kind == "builtin-tool-return" else "added"
-            announcer.progress(part.tool_call_id, part.tool_name, state)
-        case _:
-            pass
-
-
 @dataclass(slots=True)
 class PydanticAIClient:
     """The model client of one turn."""
@@ -326,8 +302,9 @@ class PydanticAIClient:
         if announcer is None:
             return await self.model.request(messages, settings, parameters)
         async with self.model.request_stream(messages, settings, parameters) as stream:
+            watcher = PartWatcher(announcer)
             async for event in stream:
-                announce(event, announcer)
+                await watcher.add(event)
         # Only after the stream: a fallback model then knows which member continues.
         return stream.get()
 
