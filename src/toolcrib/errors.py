@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 
 EvaluationPhase = Literal["render", "request", "response", "parse", "tool", "budget"]
 EvaluationReason = Literal[
-    "max_steps", "max_tokens", "max_calls", "incomplete", "refused", "failed", "empty"
+    "max_steps", "max_tokens", "max_calls", "max_cost", "incomplete", "refused", "failed", "empty"
 ]
 """A limit of the budget that is spent, or what came of the model's last response."""
 

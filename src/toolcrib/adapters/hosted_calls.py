@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from toolcrib.adapters.answer import answer_items, codec_view
 from toolcrib.adapters.codec import Codec, Invocation, RawItem
+from toolcrib.adapters.hosted_costs import HostedCosts
 from toolcrib.adapters.items import (
     ContextItem,
     HostedCallItem,
@@ -134,6 +135,7 @@ class HostedCalls:
         self._open: list[HostedCallItem] = []
         self.ran: list[HostedInvocation] = []
         self.skipped: Counter[str] = Counter()
+        self.costs = HostedCosts(session, provider)
 
     async def record(
         self,
@@ -202,10 +204,12 @@ class HostedCalls:
         if recorded is not None:
             self.ran.append(HostedInvocation(tool_name, _as_recorded(invocation, recorded)))
             return
+        cost = await self.costs.cost(invocation, item.declaration.tool)
         if prepared is not None:
             call = self._make_call(prepared, call_id, turn)
             with in_provider_call(call):
                 invocation = await hooked(call, invocation)
+        invocation = replace(invocation, cost=cost)
         self.ran.append(HostedInvocation(tool_name, invocation))
         await record_provider_call(
             self._session, self._call(tool_name, invocation, call_id), Actor("rule", "declared")
@@ -229,6 +233,7 @@ class HostedCalls:
             failure_kind=invocation.failure_kind,
             raw=hide(dict(invocation.raw)),
             caller=self._caller,
+            cost=invocation.cost,
         )
 
     def _call_id(self, invocation: Invocation, turn: int) -> str:
@@ -272,5 +277,10 @@ def _as_recorded(invocation: Invocation, event: ToolInvoked) -> Invocation:
     error = event.failure.message if event.failure else None
     kind = event.failure.kind if event.failure else invocation.failure_kind
     return replace(
-        invocation, message=event.message, success=event.success, error=error, failure_kind=kind
+        invocation,
+        message=event.message,
+        success=event.success,
+        error=error,
+        failure_kind=kind,
+        cost=event.cost,
     )

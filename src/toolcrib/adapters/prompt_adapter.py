@@ -13,8 +13,8 @@ from pydantic_core import to_json
 
 from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.evaluation import PromptRequest, first_message
-from toolcrib.adapters.loop import around
 from toolcrib.adapters.options import Options
+from toolcrib.adapters.prompt_scope import around
 from toolcrib.adapters.prompt_stream import PromptStream
 from toolcrib.adapters.tool_declarations import contribution_of, secrets_in
 from toolcrib.adapters.turn_tools import (

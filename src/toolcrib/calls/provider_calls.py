@@ -19,6 +19,7 @@ from toolcrib.session.turns import in_call, turn_here
 if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
     from toolcrib.calls.call import Call
+    from toolcrib.prices.cost import Cost
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import ToolRef
 
@@ -39,6 +40,7 @@ class ProviderCall:
     raw: Any
     caller: Caller | None = None
     failure_kind: FailureKind = "provider_error"
+    cost: Cost | None = None
 
 
 async def record_provider_call(session: Session, call: ProviderCall, decided_by: Actor) -> None:
@@ -69,6 +71,7 @@ async def record_provider_call(session: Session, call: ProviderCall, decided_by:
             provider=call.provider,
             capability=call.capability,
             raw=call.raw,
+            cost=call.cost,
         )
     )
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from toolcrib.approval.decision import Actor, ApprovalRequest, Decided, Vote
 from toolcrib.approval.question import Question
 from toolcrib.failures import Failure
+from toolcrib.prices.cost import Cost
 from toolcrib.tools.identity import ToolRef
 
 
@@ -357,3 +358,5 @@ class ToolInvoked(Event):
     capability: str | None = None
     raw: Any = None
     """The provider's own item, verbatim, when the provider ran the call."""
+    cost: Cost | None = None
+    """What the provider bills for a call that it ran, besides tokens; None when nobody knows."""
