@@ -19,6 +19,7 @@ from toolcrib.adapters.items import (
 )
 from toolcrib.adapters.options import Usage
 from toolcrib.errors import OutputMismatch
+from toolcrib.prices.cost import Cost
 from toolcrib.prompt.output import OutputSchema
 from toolcrib.tools.type_arguments import TypeArguments
 from toolcrib.tools.web_search import Citation
@@ -197,6 +198,8 @@ class PromptResponse(TypeArguments, Generic[O]):
     reasoning: tuple[str, ...] = ()
     """What the model lets others read of its reasoning, over all steps, in order."""
     usage: Usage = field(default_factory=Usage)
+    cost: Cost = field(default_factory=Cost)
+    """Of the requests and of what the provider ran; `unpriced` has what nobody knows a price of."""
     pending: tuple[ApprovalRequest, ...] = ()
     model: str | None = None
     request_ids: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from toolcrib.ledger.events import Event
+from toolcrib.prices.cost import Cost
 from toolcrib.tools.identity import ToolRef
 from toolcrib.vfs.mount import StagedFile
 
@@ -70,6 +71,8 @@ class ToolWithheld(Event):
     reason: str
     replaced_by: ToolRef | None = None
     """The local tool that is offered in its place."""
+    sections: tuple[str, ...] = ()
+    """The sections of the prompt that were left out with it, by path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +115,25 @@ class ModelResponded(Event):
     model: str | None
     items: list[Any]
     usage: dict[str, int]
+    cost: Cost | None = None
+    """Of the tokens; None when nobody knows the price."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRetried(Event):
+    """A request to the model failed and is sent again. Tools that the provider runs may have run in
+    the failed attempt too.
+    """
+
+    kind: ClassVar[str] = "model.retried"
+    turn: int
+    step: int
+    attempt: int
+    """The number of the attempt that failed, from 1."""
+    reason: str
+    request_id: str | None
+    """The provider's id of the attempt that failed."""
+    pause_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,9 @@ from toolcrib.adapters.items import (
     text_of,
 )
 from toolcrib.adapters.model_client import (
+    FailedAttempt,
     ModelReply,
+    OnRetry,
     Retry,
     late,
     send_with_retries,
@@ -79,28 +81,34 @@ class ResponsesClient:
         step: int,
         announcer: StreamAnnouncer | None,
         deadline: float | None,
+        on_retry: OnRetry | None = None,
     ) -> ModelReply:
         """Send the unsent items until there is a reply."""
         try:
-            reply = await self._send(conversation, announcer, deadline)
+            reply = await self._send(conversation, announcer, deadline, on_retry)
         except ContainerGone:
             items = retold(conversation.unsent)
             if items == conversation.unsent:
                 raise
             logger.warning("%s: a container is gone; runs in it are sent as text", self.prompt_name)
             conversation.unsent = items
-            reply = await self._send(conversation, announcer, deadline)
+            reply = await self._send(conversation, announcer, deadline, on_retry)
         body, content = reply.body, self._content(reply)
         return ModelReply(content, status_of(body, content.items), problem_in(body, content.items))
 
     async def _send(
-        self, conversation: Conversation, announcer: StreamAnnouncer | None, deadline: float | None
+        self,
+        conversation: Conversation,
+        announcer: StreamAnnouncer | None,
+        deadline: float | None,
+        on_retry: OnRetry | None,
     ) -> ResponsesReply:
         reply = await self.wire.ask(
             self.requests.body(conversation),
             prompt_name=self.prompt_name,
             watcher=StreamWatcher(announcer) if announcer else None,
             deadline=deadline,
+            on_retry=on_retry,
         )
         if announcer:
             announcer.flush()
@@ -120,7 +128,8 @@ class ResponsesClient:
 def _usage(body: dict[str, Any]) -> Usage:
     """The tokens of one response; what the provider does not tell counts as none."""
     usage = mapping_of(body, "usage")
-    cached = maybe_int(mapping_of(usage, "input_tokens_details"), "cached_tokens")
+    input_details = mapping_of(usage, "input_tokens_details")
+    cached = maybe_int(input_details, "cached_tokens")
     reasoning = maybe_int(mapping_of(usage, "output_tokens_details"), "reasoning_tokens")
     return Usage(
         requests=1,
@@ -128,6 +137,7 @@ def _usage(body: dict[str, Any]) -> Usage:
         output_tokens=maybe_int(usage, "output_tokens") or 0,
         cached_tokens=cached or 0,
         reasoning_tokens=reasoning or 0,
+        cache_write_tokens=maybe_int(input_details, "cache_write_tokens") or 0,
     )
 
 
@@ -233,9 +243,17 @@ class ResponsesEndpoint:
         prompt_name: str,
         watcher: StreamWatcher | None = None,
         deadline: float | None = None,
+        on_retry: OnRetry | None = None,
     ) -> ResponsesReply:
         """Send a request until it is answered. With a `watcher` it asks for a stream."""
         attempt = _Attempt()
+
+        async def on_failure(error: Exception, number: int, pause: float) -> None:
+            if on_retry is not None:
+                request_id = attempt.request_id or getattr(error, "request_id", None)
+                reason = error_text(error, self.client)
+                await on_retry(FailedAttempt(number, reason, request_id, pause))
+
         try:
             reply = await send_with_retries(
                 lambda: self._once(body, watcher, attempt),
@@ -243,6 +261,7 @@ class ResponsesEndpoint:
                 deadline,
                 is_passing=is_passing,
                 requested_pause=asked_pause,
+                on_failure=on_failure,
             )
         except DeadlinePassed as error:
             raise late(prompt_name, attempt.request_id) from error

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcrib.adapters.history import ReplyItems
 from toolcrib.adapters.items import maybe_text
 from toolcrib.adapters.model_client import (
+    FailedAttempt,
     ModelReply,
+    OnRetry,
     Retry,
     late,
     send_with_retries,
@@ -237,10 +239,11 @@ class PydanticAIClient:
         step: int,
         announcer: StreamAnnouncer | None,
         deadline: float | None,
+        on_retry: OnRetry | None = None,
     ) -> ModelReply:
         """Send the unsent items until there is a reply."""
         messages = self.messages.extend(conversation.unsent)
-        response = await self._send(messages, step, announcer, deadline)
+        response = await self._send(messages, step, announcer, deadline, on_retry)
         raws = list(with_calls(items_of(response), self.messages.hosted_call_ids))
         items = self.classifier.items(raws)
         self.messages.keep(items[0], response)
@@ -263,7 +266,13 @@ class PydanticAIClient:
         step: int,
         announcer: StreamAnnouncer | None,
         deadline: float | None,
+        on_retry: OnRetry | None,
     ) -> ModelResponse:
+        async def on_failure(error: Exception, number: int, pause: float) -> None:
+            if on_retry is not None:
+                reason, request_id = error_text(error), request_id_of(error)
+                await on_retry(FailedAttempt(number, reason, request_id, pause))
+
         try:
             return await send_with_retries(
                 lambda: self._once(messages, step, announcer),
@@ -271,6 +280,7 @@ class PydanticAIClient:
                 deadline,
                 is_passing=is_passing,
                 requested_pause=requested_pause,
+                on_failure=on_failure,
             )
         except DeadlinePassed as error:
             raise late(self.prompt_name) from error
@@ -315,4 +325,5 @@ def _usage(usage: RequestUsage) -> Usage:
         output_tokens=usage.output_tokens,
         cached_tokens=usage.cache_read_tokens,
         reasoning_tokens=usage.output_reasoning_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
     )
