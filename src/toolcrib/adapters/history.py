@@ -306,6 +306,7 @@ async def take_up(
         else:
             # Nothing can follow from such a reply: the request is made again.
             conversation.count(reply)
+        tools.hosted.costs.model = reply.model or ""
         await tools.hosted.record(reply.items, turn, step.response.status, step.invoked)
     if state.is_open:
         calls = tool_calls(conversation.last_items)

@@ -31,8 +31,9 @@ from toolcrib.adapters.openai.items import (
     CustomCallReader,
     FunctionCallReader,
 )
-from toolcrib.adapters.openai.model_client import ResponsesClient, ResponsesEndpoint, SdkClients
+from toolcrib.adapters.openai.model_client import ResponsesClient, ResponsesEndpoint
 from toolcrib.adapters.openai.request import RESERVED, Requests, choice_of, function_entry
+from toolcrib.adapters.openai.sdk_clients import SdkClients
 from toolcrib.adapters.options import Options, checked_options
 from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
 from toolcrib.adapters.tool_calls import CallReader, ClientCallReader, ClientCodec, ItemClassifier
