@@ -13,8 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
+from pydantic_core import to_json
+
 from toolcrib.adapters.answer import answer_items, codec_view
 from toolcrib.adapters.codec import Codec, Invocation, RawItem
+from toolcrib.adapters.hosted_outputs import ToolRuns
 from toolcrib.adapters.items import (
     ContextItem,
     HostedCallItem,
@@ -24,11 +27,17 @@ from toolcrib.adapters.items import (
     ToolCallItem,
     UnknownItem,
     is_sound_id,
+    readable,
     tool_calls,
 )
-from toolcrib.adapters.type_fit import as_declared
+from toolcrib.adapters.type_fit import adapter_of, as_declared
 from toolcrib.approval.decision import Actor
-from toolcrib.calls.provider_calls import ProviderCall, in_provider_call, record_provider_call
+from toolcrib.calls.provider_calls import (
+    ProviderCall,
+    as_json,
+    in_provider_call,
+    record_provider_call,
+)
 from toolcrib.errors import PromptEvaluationError
 from toolcrib.tools.identity import ToolRef
 from toolcrib.tools.provider_tools import ProviderTool
@@ -37,6 +46,7 @@ from toolcrib.tools.result import ToolResult
 if TYPE_CHECKING:
     from toolcrib.adapters.credentials import Credentials
     from toolcrib.adapters.tool_calls import ItemFormat
+    from toolcrib.adapters.tool_declarations import HostedDeclaration
     from toolcrib.approval.caller import Caller
     from toolcrib.calls.call import Call
     from toolcrib.ledger.events import ToolInvoked
@@ -91,10 +101,17 @@ MakeCall = Callable[["PreparedTool", str, int], "Call"]
 
 @dataclass(frozen=True, slots=True)
 class HostedInvocation:
-    """A provider-run call and the tool it belongs to."""
+    """A provider-run call of a turn, under the name of its tool."""
 
     name: str
+    call_id: str
+    """Its id in the ledger."""
+    reading: Invocation
+    """As the codec read it, in the codec's types."""
     invocation: Invocation
+    """As it counts: in the tool's own types, after its output hook."""
+    is_replaced: bool = False
+    """Whether the output hook put another value in place of the provider's."""
 
 
 class HostedCalls:
@@ -157,6 +174,13 @@ class HostedCalls:
                 case _:
                     assert_never(item)
 
+    def runs_of(self, declaration: HostedDeclaration, raws: Sequence[RawItem]) -> ToolRuns:
+        """The calls of a declared tool so far, with the items of the turn."""
+        name = declaration.tool.name
+        prepared = self._offered.get(name)
+        calls = [call for call in self.ran if call.name == name]
+        return ToolRuns(declaration, prepared.tool if prepared else declaration.tool, calls, raws)
+
     async def settle(self, turn: int) -> None:
         """Account for the calls whose results never came."""
         for item in self._open:
@@ -183,22 +207,57 @@ class HostedCalls:
         known: Mapping[str, ToolInvoked],
     ) -> None:
         tool_name = item.declaration.tool.name
-        invocation = self._invocation(item, raws)
-        prepared = self._offered.get(tool_name)
-        if prepared is not None and (prepared.tool.params_type or prepared.tool.result_type):
-            invocation = as_declared(prepared.tool, invocation)
-        call_id = self._call_id(invocation, turn)
+        reading = self._invocation(item, raws)
+        declared = self._declared(tool_name, reading)
+        call_id = self._call_id(reading, turn)
         recorded = known.get(call_id)
         if recorded is not None:
-            self.ran.append(HostedInvocation(tool_name, _as_recorded(invocation, recorded)))
-            return
-        if prepared is not None:
-            call = self._make_call(prepared, call_id, turn)
-            with in_provider_call(call):
-                invocation = await hooked(call, invocation)
-        self.ran.append(HostedInvocation(tool_name, invocation))
-        await record_provider_call(
-            self._session, self._call(tool_name, invocation, call_id), Actor("rule", "declared")
+            invocation = self._as_recorded(tool_name, item, declared, recorded)
+        else:
+            invocation = await self._hooked(tool_name, declared, call_id, turn)
+        is_replaced = invocation.value is not declared.value
+        self.ran.append(HostedInvocation(tool_name, call_id, reading, invocation, is_replaced))
+        if recorded is None:
+            await record_provider_call(
+                self._session, self._call(tool_name, invocation, call_id), Actor("rule", "declared")
+            )
+
+    def _declared(self, tool_name: str, reading: Invocation) -> Invocation:
+        """The call in the types that its tool declares, if it declares any."""
+        prepared = self._offered.get(tool_name)
+        if prepared is None or not (prepared.tool.params_type or prepared.tool.result_type):
+            return reading
+        return as_declared(prepared.tool, reading)
+
+    async def _hooked(
+        self, tool_name: str, invocation: Invocation, call_id: str, turn: int
+    ) -> Invocation:
+        prepared = self._offered.get(tool_name)
+        if prepared is None:
+            return invocation
+        call = self._make_call(prepared, call_id, turn)
+        with in_provider_call(call):
+            return await hooked(call, invocation)
+
+    def _as_recorded(
+        self,
+        tool_name: str,
+        item: HostedCallItem,
+        declared: Invocation,
+        event: ToolInvoked,
+    ) -> Invocation:
+        """The invocation as it was recorded, after an output hook may have changed it: the hook
+        does not run again, and its value comes back in the tool's type.
+        """
+        error = event.failure.message if event.failure else None
+        value = declared.value
+        shown = self._call(tool_name, declared, event.call_id).value
+        if event.value != as_json(shown):
+            prepared = self._offered.get(tool_name)
+            own: type[Any] | None = getattr(item.declaration.codec, "result_type", None)
+            value = from_record(event.value, (prepared and prepared.tool.result_type) or own)
+        return replace(
+            declared, value=value, message=event.message, success=event.success, error=error
         )
 
     def _call(self, tool_name: str, invocation: Invocation, call_id: str) -> ProviderCall:
@@ -248,7 +307,7 @@ def _minimal_invocation(item: HostedCallItem) -> Invocation:
         item_id=item.item_id,
         kind=tool.kind,
         params=None,
-        value=None if item.failure else codec.parse_output([item.raw], tool),
+        value=None if item.failure else codec.parse_output([readable(item.raw)], tool),
         message=item.failure or item.status or "completed",
         success=item.failure is None,
         error=item.failure,
@@ -256,7 +315,12 @@ def _minimal_invocation(item: HostedCallItem) -> Invocation:
     )
 
 
-def _as_recorded(invocation: Invocation, event: ToolInvoked) -> Invocation:
-    """The invocation as it was recorded, after an output hook may have changed it."""
-    error = event.failure.message if event.failure else None
-    return replace(invocation, message=event.message, success=event.success, error=error)
+def from_record(value: Any, wanted: type[Any] | None) -> Any:
+    """A value of a ledger in the type that it had; plain JSON when it does not fit that type."""
+    adapter = None if wanted is None or value is None else adapter_of(wanted)
+    if adapter is None:
+        return value
+    try:
+        return adapter.validate_json(to_json(value))
+    except ValueError:
+        return value

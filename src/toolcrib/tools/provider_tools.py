@@ -18,6 +18,8 @@ from typing import (
     runtime_checkable,
 )
 
+from typing_extensions import TypeVar as DefaultTypeVar
+
 from toolcrib.errors import InvalidTool
 from toolcrib.tools import rules
 from toolcrib.tools.fallback import AnyFallback, check_fallback
@@ -89,11 +91,13 @@ class HostedToolOutput(Protocol):
 
 
 ConfigT = TypeVar("ConfigT", bound=HostedToolConfig)
+OutputT = DefaultTypeVar("OutputT", bound=HostedToolOutput, default=Any)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostedTool(NativeTool[None, Any], Generic[ConfigT]):
-    """A capability that adapters map to their provider by `kind`.
+class HostedTool(NativeTool[None, OutputT], Generic[ConfigT, OutputT]):
+    """A capability that adapters map to their provider by `kind`. `OutputT` is what
+    `PromptResponse.output_of` gives for it, as a type checker sees it.
 
     It has no params and no handler: the provider runs it, and the codec of the adapter parses its
     output. `fallback` names a local tool for providers that lack the kind; without one, that is an

@@ -40,9 +40,9 @@ def image_generation_tool(
     *,
     name: str = "image_generation",
     fallback: AnyFallback[ImageGenerationConfig] = None,
-) -> HostedTool[ImageGenerationConfig]:
+) -> HostedTool[ImageGenerationConfig, ImageGenerationResult]:
     """Return image generation with these options."""
-    return HostedTool[ImageGenerationConfig](
+    return HostedTool[ImageGenerationConfig, ImageGenerationResult](
         kind=KIND,
         name=name,
         description="Draw images, or change ones that were given.",

@@ -59,9 +59,9 @@ def container_shell_tool(
     *,
     name: str = "shell",
     fallback: AnyFallback[ContainerShellConfig] = None,
-) -> HostedTool[ContainerShellConfig]:
+) -> HostedTool[ContainerShellConfig, ShellResult]:
     """Return a shell in a container that the provider runs."""
-    return HostedTool[ContainerShellConfig](
+    return HostedTool[ContainerShellConfig, ShellResult](
         kind=KIND,
         name=name,
         description="Run shell commands that the model writes, in a sandboxed container.",

@@ -35,9 +35,11 @@ KIND: Final = ToolSearchConfig.kind
 DESCRIPTION: Final = "Search for tools that are not shown yet, by words in their descriptions."
 
 
-def tool_search_tool(*, name: str = "tool_search") -> HostedTool[ToolSearchConfig]:
+def tool_search_tool(
+    *, name: str = "tool_search"
+) -> HostedTool[ToolSearchConfig, ToolSearchResult]:
     """Return a search that the provider performs."""
-    return HostedTool[ToolSearchConfig](
+    return HostedTool[ToolSearchConfig, ToolSearchResult](
         kind=KIND, name=name, description=DESCRIPTION, config=ToolSearchConfig()
     )
 

@@ -35,9 +35,9 @@ def web_fetch_tool(
     *,
     name: str = "web_fetch",
     fallback: AnyFallback[WebFetchConfig] = None,
-) -> HostedTool[WebFetchConfig]:
+) -> HostedTool[WebFetchConfig, WebFetchResult]:
     """Return a web fetch with these options."""
-    return HostedTool[WebFetchConfig](
+    return HostedTool[WebFetchConfig, WebFetchResult](
         kind=KIND,
         name=name,
         description="Read web pages and documents at given addresses.",
