@@ -153,8 +153,8 @@ def test_a_hook_that_fails_is_contained(returned: Any) -> None:
     assert isinstance(found.invocations[0][1].value, CodeInterpreterResult)
 
 
-def test_a_hook_is_not_given_what_is_not_there() -> None:
-    """N17, X9: when the provider failed there is no result to hand over."""
+def test_a_hook_sees_a_call_that_the_provider_failed() -> None:
+    """N17, X9, H44: its result says so, and None from the hook leaves the failure as it is."""
     seen: list[Any] = []
 
     def hook(result: CodeInterpreterResult, context: ToolContext) -> None:
@@ -166,8 +166,10 @@ def test_a_hook_is_not_given_what_is_not_there() -> None:
         adapter.evaluate(ask(hosted=[python(hook)]), session=session)
 
     (event,) = invoked(session)
-    assert seen == []
-    assert (event.success, event.value) == (False, None)
+    assert [(result.status, result.error) for result in seen] == [
+        ("failed", "code_interpreter_call failed")
+    ]
+    assert (event.success, event.value["status"]) == (False, "failed")
 
 
 def test_a_hook_may_evaluate_another_prompt() -> None:

@@ -7,9 +7,11 @@ file's container before the first message that cites the file.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from typing import Any, cast
 
 from toolcrib.adapters.answer import placed_annotations
-from toolcrib.adapters.items import Item
+from toolcrib.adapters.items import Item, ModelMessage
 from toolcrib.tools.citations import ContainerFileCitation, GeneratedFile
 
 
@@ -43,6 +45,25 @@ def _maker(container: str, before: int, containers: Mapping[int, str | None]) ->
     named = (index for index in earlier if containers[index] == container)
     nameless = (index for index in earlier if containers[index] is None)
     return next(named, next(nameless, None))
+
+
+def cites_files(item: Item) -> bool:
+    """Whether an item is a message that cites files of a container."""
+    return isinstance(item, ModelMessage) and any(
+        isinstance(note.citation, ContainerFileCitation)
+        for text in item.texts
+        for note in text.annotations
+    )
+
+
+def with_files(value: Any, files: Sequence[GeneratedFile]) -> Any:
+    """A result with further files, where it is of a type that has files; else as it is."""
+    if not is_dataclass(value) or isinstance(value, type) or not hasattr(value, "files"):
+        return value
+    known: Any = getattr(value, "files")  # noqa: B009
+    if not isinstance(known, tuple):
+        return value
+    return replace(value, files=unique_files([*cast("tuple[Any, ...]", known), *files]))
 
 
 def unique_files(files: Sequence[GeneratedFile]) -> tuple[GeneratedFile, ...]:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, assert_never, cast
 from pydantic_core import to_json
 
 from toolcrib.adapters.answer import answer_items, codec_view
+from toolcrib.adapters.cited_files import cites_files, with_files
 from toolcrib.adapters.codec import Codec, Invocation, RawItem
+from toolcrib.adapters.hosted_costs import HostedCosts
 from toolcrib.adapters.hosted_outputs import ToolRuns
 from toolcrib.adapters.items import (
     ContextItem,
@@ -39,6 +41,7 @@ from toolcrib.calls.provider_calls import (
     record_provider_call,
 )
 from toolcrib.errors import PromptEvaluationError
+from toolcrib.ledger.prompt_events import FilesCited
 from toolcrib.tools.identity import ToolRef
 from toolcrib.tools.provider_tools import ProviderTool
 from toolcrib.tools.result import ToolResult
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     from toolcrib.ledger.events import ToolInvoked
     from toolcrib.ledger.prompt_events import ModelStatus
     from toolcrib.session.session import Session
+    from toolcrib.tools.citations import GeneratedFile
     from toolcrib.tools.prepared_tool import PreparedTool
 
 
@@ -106,6 +110,7 @@ class HostedInvocation:
     name: str
     call_id: str
     """Its id in the ledger."""
+    item: HostedCallItem
     reading: Invocation
     """As the codec read it, in the codec's types."""
     invocation: Invocation
@@ -139,8 +144,10 @@ class HostedCalls:
         self._caller = caller
         self._paused: list[ReplyItem] = []
         self._open: list[HostedCallItem] = []
+        self._items: list[ReplyItem] = []
         self.ran: list[HostedInvocation] = []
         self.skipped: Counter[str] = Counter()
+        self.costs = HostedCosts(session, provider)
 
     async def record(
         self,
@@ -148,15 +155,22 @@ class HostedCalls:
         turn: int,
         status: ModelStatus,
         known: Mapping[str, ToolInvoked],
+        cited: Mapping[str, FilesCited] | None = None,
     ) -> None:
-        """Account for every item of one step, and for calls of earlier steps that end in it. Calls
-        in `known`, by call id, are in the ledger already and are not recorded again.
+        """Account for every item of one step, for calls of earlier steps that end in it, and for
+        files of earlier calls that it cites. What is in `known` and `cited`, by call id, is in the
+        ledger already and is not recorded again.
         """
         whole = [*self._paused, *items]
         self._paused = whole if status == "paused" else []
+        self._items.extend(items)
         # A step that asks for calls, or whose request is made again, holds no answer.
         is_last = status == "completed" and not tool_calls(whole)
-        raws = codec_view(whole, answer_items(whole) if is_last else [], self._format)
+        answer = answer_items(whole) if is_last else []
+        # The files that a step cites may be those of any call before.
+        is_citing = any(map(cites_files, items))
+        raws = codec_view(self._items if is_citing else whole, answer, self._format)
+        earlier = len(self.ran)
         await self._end_open(raws, turn, known)
         for item in items:
             match item:
@@ -173,6 +187,9 @@ class HostedCalls:
                     pass
                 case _:
                     assert_never(item)
+        if is_citing:
+            for index in range(earlier):
+                await self._complete(index, raws, turn, cited or {})
 
     def runs_of(self, declaration: HostedDeclaration, raws: Sequence[RawItem]) -> ToolRuns:
         """The calls of a declared tool so far, with the items of the turn."""
@@ -214,13 +231,54 @@ class HostedCalls:
         if recorded is not None:
             invocation = self._as_recorded(tool_name, item, declared, recorded)
         else:
+            cost = await self.costs.cost(reading, item.declaration.tool)
             invocation = await self._hooked(tool_name, declared, call_id, turn)
+            invocation = replace(invocation, cost=cost)
         is_replaced = invocation.value is not declared.value
-        self.ran.append(HostedInvocation(tool_name, call_id, reading, invocation, is_replaced))
+        self.ran.append(
+            HostedInvocation(tool_name, call_id, item, reading, invocation, is_replaced)
+        )
         if recorded is None:
             await record_provider_call(
                 self._session, self._call(tool_name, invocation, call_id), Actor("rule", "declared")
             )
+
+    async def _complete(
+        self, index: int, raws: Sequence[RawItem], turn: int, cited: Mapping[str, FilesCited]
+    ) -> None:
+        """Add the files to a call that messages after it cite, here and in the ledger."""
+        ran = self.ran[index]
+        if not hasattr(ran.reading.value, "files"):
+            return
+        reading = self._invocation(ran.item, raws)
+        files: tuple[GeneratedFile, ...] = reading.value.files
+        if files == ran.reading.value.files:
+            return
+        if ran.is_replaced:
+            value = with_files(ran.invocation.value, files)
+        else:
+            value = self._declared(ran.name, reading).value
+        invocation = replace(ran.invocation, value=value)
+        self.ran[index] = replace(ran, reading=reading, invocation=invocation)
+        hide = self._credentials.hide
+        shown = tuple(replace(file, filename=hide(file.filename)) for file in files)
+        if ran.call_id not in cited or cited[ran.call_id].files != shown:
+            await self._record_files(ran, shown, turn)
+
+    async def _record_files(
+        self, ran: HostedInvocation, files: tuple[GeneratedFile, ...], turn: int
+    ) -> None:
+        session = self._session
+        await session.record(
+            FilesCited(
+                session_id=session.session_id,
+                at=session.clock(),
+                turn=turn,
+                call_id=ran.call_id,
+                tool=ran.name,
+                files=files,
+            )
+        )
 
     def _declared(self, tool_name: str, reading: Invocation) -> Invocation:
         """The call in the types that its tool declares, if it declares any."""
@@ -257,7 +315,12 @@ class HostedCalls:
             own: type[Any] | None = getattr(item.declaration.codec, "result_type", None)
             value = from_record(event.value, (prepared and prepared.tool.result_type) or own)
         return replace(
-            declared, value=value, message=event.message, success=event.success, error=error
+            declared,
+            value=value,
+            message=event.message,
+            success=event.success,
+            error=error,
+            cost=event.cost,
         )
 
     def _call(self, tool_name: str, invocation: Invocation, call_id: str) -> ProviderCall:
@@ -277,6 +340,7 @@ class HostedCalls:
             error=hide(invocation.error),
             raw=hide(dict(invocation.raw)),
             caller=self._caller,
+            cost=invocation.cost,
         )
 
     def _call_id(self, invocation: Invocation, turn: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from toolcrib.adapters.codec import Codec, RawItem
 from toolcrib.adapters.items import readable
@@ -102,6 +102,6 @@ class ToolRuns:
 
 def _combining(codec: AnyCodec) -> Codec[Any, Any] | None:
     """The codec, if it makes outputs from the values of calls; None if it reads the items again."""
-    known = cast("Codec[Any, Any]", codec) if isinstance(codec, Codec) else None
-    own: Any = type(codec).parse_output
-    return known if own is Codec[Any, Any].parse_output else None
+    base: Any = Codec
+    is_combining = getattr(type(codec), "parse_output", None) is base.parse_output
+    return codec if isinstance(codec, Codec) and is_combining else None

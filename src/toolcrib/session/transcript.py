@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.approval.grant import PastCall
 from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
+    CallDeferred,
     CallInDoubt,
     CallStarted,
     Event,
     ToolInvoked,
 )
-from toolcrib.ledger.prompt_events import PromptStarted
+from toolcrib.ledger.prompt_events import FilesCited, PromptStarted
 from toolcrib.ledger.record import MissingPayloads, Record
 
 if TYPE_CHECKING:
     from toolcrib.store.store import Store
+    from toolcrib.tools.citations import GeneratedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
                 )
             case ToolInvoked():
                 entries.append(_invoked(event))
+            case FilesCited():
+                _add_files(entries, event)
             case ApprovalRequested(request=request):
                 tools[event.call_id] = request.tool.name
                 entries.append(
@@ -87,19 +91,27 @@ def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
                 who = f"{decided.decision.kind} by {decided.actor.kind} {decided.actor.name}"
                 name = tools.get(event.call_id, "")
                 entries.append(Entry(event.at, event.call_id, name, "decided", who))
-            case CallInDoubt():
-                entries.append(
-                    Entry(
-                        event.at,
-                        event.call_id,
-                        event.tool.name,
-                        "in_doubt",
-                        "Not known to have run",
-                    )
-                )
+            case CallDeferred() | CallInDoubt():
+                entries.append(_open(event))
             case _:
                 pass
     return tuple(entries)
+
+
+def _open(event: CallDeferred | CallInDoubt) -> Entry:
+    name = event.tool.name
+    if isinstance(event, CallInDoubt):
+        return Entry(event.at, event.call_id, name, "in_doubt", "Not known to have run")
+    text = "Its result comes from outside"
+    return Entry(
+        event.at,
+        event.call_id,
+        name,
+        "waiting",
+        text,
+        arguments=event.params,
+        turn=event.turn,
+    )
 
 
 def past_calls(store: Store, session_id: str, limit: int) -> Iterator[PastCall]:
@@ -134,6 +146,22 @@ def _deleted(gap: list[Record]) -> Entry:
     first, last = gap[0], gap[-1]
     which = f"record {first.seq}" if first is last else f"records {first.seq} to {last.seq}"
     return Entry(first.at, "", "", "deleted", f"What {which} said was deleted")
+
+
+def _add_files(entries: list[Entry], event: FilesCited) -> None:
+    """Complete the entry of a call whose files a later message cites."""
+    for index, entry in enumerate(entries):
+        if entry.call_id == event.call_id and entry.turn == event.turn and entry.value is not None:
+            entries[index] = replace(entry, value=_with_files(entry.value, event.files))
+
+
+def _with_files(value: Any, files: Sequence[GeneratedFile]) -> Any:
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if "files" in fields:
+            return {**fields, "files": [asdict(file) for file in files]}
+        return fields
+    return value
 
 
 def _invoked(event: ToolInvoked) -> Entry:

@@ -121,7 +121,8 @@ def test_a_failed_provider_call_is_a_failed_event() -> None:
 
     (event,) = happened(session, ToolInvoked)
     assert event.failure is not None
-    assert (event.success, event.value, event.failure.kind) == (False, None, "provider_error")
+    assert (event.success, event.failure.kind) == (False, "provider_error")
+    assert (event.value["status"], event.value["error"]) == ("failed", event.failure.message)
     assert "timeout" in event.failure.message
 
 
@@ -138,7 +139,13 @@ def test_the_transcript_has_provider_run_calls() -> None:
         ("web_search", "completed", "provider"),
     ]
     assert entries[0].text == "search: query 1"
-    assert entries[0].value == {"text": "", "citations": [], "source_urls": []}
+    assert entries[0].value == {
+        "text": "",
+        "citations": [],
+        "source_urls": [],
+        "status": "completed",
+        "error": None,
+    }
 
 
 def test_reducers_fold_provider_run_calls_too() -> None:
@@ -229,10 +236,11 @@ def test_the_text_is_heard_as_it_comes() -> None:
     assert len(pieces) > 1
     assert "".join(piece.text for piece in pieces) == found.text == "It is fine."
     assert {(piece.turn, piece.step) for piece in pieces} == {(1, 1)}
-    assert [(each.item_id, each.what) for each in recorder.of(HostedToolProgress)] == [
-        ("ws_1", "added"),
-        ("ws_1", "completed"),
-        ("msg_1", "added"),
+    progress = recorder.of(HostedToolProgress)
+    assert [(each.call_id, each.tool, each.status, each.queries) for each in progress] == [
+        ("ws_1", "web_search", "in_progress", ()),
+        ("ws_1", "web_search", "in_progress", ("query 1",)),
+        ("ws_1", "web_search", "completed", ()),
     ]
     assert provider.bodies[0]["stream"] is True
     assert "model.text_delta" not in [record.kind for record in session.records()]

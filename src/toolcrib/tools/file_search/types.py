@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.citations import FileCitation
+from toolcrib.tools.result import NamedFields
 
 ComparisonOperator: TypeAlias = Literal["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin"]
 CompoundOperator: TypeAlias = Literal["and", "or"]
@@ -208,7 +209,7 @@ class FileSearchHit:
 
 
 @dataclass(frozen=True, slots=True)
-class FileSearchResult:
+class FileSearchResult(NamedFields):
     """The passages and queries of all calls, and the answer with its citations."""
 
     results: tuple[FileSearchHit, ...] = ()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar, Unpack
 
-from toolcrib.tools.provider_tools import HostedTool, ProviderTool
+from toolcrib.tools.provider_tools import HostedFields, HostedTool, ProviderTool
 from toolcrib.tools.rules import ToolRules
 from toolcrib.tools.tool import Handler
 from toolcrib.tools.tool_search.types import (
@@ -36,11 +36,11 @@ DESCRIPTION: Final = "Search for tools that are not shown yet, by words in their
 
 
 def tool_search_tool(
-    *, name: str = "tool_search"
+    *, name: str = "tool_search", **fields: Unpack[HostedFields]
 ) -> HostedTool[ToolSearchConfig, ToolSearchResult]:
     """Return a search that the provider performs."""
     return HostedTool[ToolSearchConfig, ToolSearchResult](
-        kind=KIND, name=name, description=DESCRIPTION, config=ToolSearchConfig()
+        kind=KIND, name=name, description=DESCRIPTION, config=ToolSearchConfig(), **fields
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 from toolcrib._lazy import lazy_exports
 from toolcrib.tools.citations import Citation
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.provider_tools import HostedTool
+from toolcrib.tools.provider_tools import HostedFields, HostedTool
 from toolcrib.tools.web_search.types import (
     DomainFilter,
     GeoHint,
@@ -41,6 +41,7 @@ def web_search_tool(
     *,
     name: str = "web_search",
     fallback: AnyFallback[WebSearchConfig] = None,
+    **fields: Unpack[HostedFields],
 ) -> HostedTool[WebSearchConfig, WebSearchResult]:
     """Return a web search with these options."""
     return HostedTool[WebSearchConfig, WebSearchResult](
@@ -49,6 +50,7 @@ def web_search_tool(
         description="Search the web for current information and cite sources.",
         config=config,
         fallback=fallback,
+        **fields,
     )
 
 

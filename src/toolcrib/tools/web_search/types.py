@@ -10,6 +10,7 @@ from typing import ClassVar
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.citations import Citation
 from toolcrib.tools.options import check_domains
+from toolcrib.tools.result import NamedFields
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ class WebSearchAction:
 
 
 @dataclass(frozen=True, slots=True)
-class WebSearchResult:
+class WebSearchResult(NamedFields):
     """The answer, the sources that it cites, and all addresses that were visited.
 
     The answer and its citations belong to all searches of a turn together: the result of one

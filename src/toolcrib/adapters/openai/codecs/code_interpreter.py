@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Final, TypeAlias, assert_never
+from typing import Any, ClassVar, Final, TypeAlias
 
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of, status_of
 from toolcrib.adapters.items import json_object_of, mappings_of, maybe_text, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
-from toolcrib.adapters.openai.codecs.auto_container import wire_options
 from toolcrib.adapters.openai.codecs.files import files_of
+from toolcrib.adapters.openai.container_options import wire_container
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.code_interpreter import (
     KIND,
-    AutoContainer,
     CodeInterpreterConfig,
     CodeInterpreterResult,
     CodeRun,
-    Container,
-    ExistingContainer,
 )
 from toolcrib.tools.code_interpreter.types import fatal_traceback
 from toolcrib.tools.provider_tools import HostedTool
@@ -52,7 +49,7 @@ class OpenAICodeInterpreterCodec(Codec[CodeInterpreterConfig, CodeInterpreterRes
                 "its containers take uploaded files only; upload them, then give the tool their "
                 "file_ids and no host_mounts",
             )
-        return {"type": "code_interpreter", "container": _container(tool.config.container)}
+        return {"type": "code_interpreter", "container": wire_container(tool.config.container)}
 
     def invocation(self, item: RawItem, items: Sequence[RawItem], tool: CodeTool) -> Invocation:
         run = _run(item)
@@ -79,16 +76,6 @@ class OpenAICodeInterpreterCodec(Codec[CodeInterpreterConfig, CodeInterpreterRes
         tool: CodeTool,
     ) -> CodeInterpreterResult | None:
         return CodeInterpreterResult.of(values)
-
-
-def _container(container: Container) -> str | dict[str, Any]:
-    match container:
-        case ExistingContainer(id=container_id):
-            return container_id
-        case AutoContainer():
-            return {"type": "auto", **wire_options(container)}
-        case _:
-            assert_never(container)
 
 
 def _run(item: RawItem) -> CodeInterpreterResult:
