@@ -39,6 +39,8 @@ class UploadedFile:
 
     file_id: str
     is_image: bool
+    media_type: str | None = None
+    """None when nothing tells it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,11 +47,16 @@ from toolcrib.adapters.items import (
     ToolCallItem,
     is_sound_id,
 )
+from toolcrib.adapters.model_client import QueuedReply
 from toolcrib.calls.outcome import run_all
 from toolcrib.errors import EvaluationPhase, UsageError
 from toolcrib.ledger.prompt_events import (
+    ContainerExpired,
+    HistoryOmitted,
     HostedToolProgress,
     ModelAsked,
+    ModelCancelled,
+    ModelQueued,
     ModelResponded,
     TextDelta,
     TurnEnded,
@@ -227,13 +232,10 @@ class Turn(Generic[O]):
         conversation, name = self.conversation, self._prompt.name
         self._scope.check(conversation.steps)
         step = conversation.steps + 1
+        await self._record_losses()
         self._announce_request(step)
-        reply = await self._client.request(
-            conversation,
-            step=step,
-            announcer=self._announcer(step) if self._options.stream else None,
-            deadline=self._deadline,
-        )
+        reply = await self._reply(step)
+        await self._record_losses()
         content = reply.content
         self._scope.spend(content.usage)
         await self._record(reply, step)
@@ -249,6 +251,45 @@ class Turn(Generic[O]):
                 request_id=content.request_id,
                 reason=None if reply.status in ("completed", "paused") else reply.status,
             )
+
+    async def _reply(self, step: int) -> ModelReply:
+        """The reply to the next request; to one that the provider answers in the background, when
+        it is there.
+        """
+        conversation = self.conversation
+        while True:
+            try:
+                reply = await self._client.request(
+                    conversation,
+                    step=step,
+                    announcer=self._announcer(step) if self._options.stream else None,
+                    deadline=self._deadline,
+                )
+            except asyncio.CancelledError:
+                if conversation.queued_id is not None:
+                    await self._cancel(conversation.queued_id, step)
+                raise
+            if not isinstance(reply, QueuedReply):
+                return reply
+            conversation.queued_id = reply.response_id
+            if reply.request_id is not None:
+                conversation.request_ids.append(reply.request_id)
+            await self._record_queued(reply, step)
+
+    async def _cancel(self, response_id: str, step: int) -> None:
+        """Let the provider stop its work on a response, and write that down."""
+        session = self._session
+        is_confirmed = await self._client.cancel(response_id)
+        await session.record(
+            ModelCancelled(
+                session_id=session.session_id,
+                at=session.clock(),
+                turn=self.number,
+                step=step,
+                response_id=response_id,
+                is_confirmed=is_confirmed,
+            )
+        )
 
     def _announce_request(self, step: int) -> None:
         session = self._session
@@ -326,6 +367,44 @@ class Turn(Generic[O]):
             and call.name in tools
             and tools[call.name].redactor is not None
         }
+
+    async def _record_queued(self, reply: QueuedReply, step: int) -> None:
+        session = self._session
+        await session.record(
+            ModelQueued(
+                session_id=session.session_id,
+                at=session.clock(),
+                turn=self.number,
+                step=step,
+                response_id=reply.response_id,
+                request_id=reply.request_id,
+            )
+        )
+
+    async def _record_losses(self) -> None:
+        """Write down what of earlier turns the request does not say again."""
+        session, conversation = self._session, self.conversation
+        if conversation.newly_expired is not None:
+            expired, conversation.newly_expired = conversation.newly_expired, None
+            await session.record(
+                ContainerExpired(
+                    session_id=session.session_id,
+                    at=session.clock(),
+                    turn=self.number,
+                    container_ids=expired.ids,
+                    reason=expired.reason,
+                )
+            )
+        if conversation.omitted:
+            omitted, conversation.omitted = conversation.omitted, []
+            await session.record(
+                HistoryOmitted(
+                    session_id=session.session_id,
+                    at=session.clock(),
+                    turn=self.number,
+                    items=tuple(omitted),
+                )
+            )
 
     async def _record(self, reply: ModelReply, step: int) -> None:
         session, content = self._session, reply.content

@@ -32,6 +32,14 @@ class ModelReply:
     """Why the turn cannot continue from it; None when it answers, asks for calls, or pauses."""
 
 
+@dataclass(frozen=True, slots=True)
+class QueuedReply:
+    """The provider took a request and works on it in the background."""
+
+    response_id: str
+    request_id: str | None = None
+
+
 class ModelClient(Protocol):
     """Sends the requests of one turn to one model."""
 
@@ -42,11 +50,18 @@ class ModelClient(Protocol):
         step: int,
         announcer: StreamAnnouncer | None,
         deadline: float | None,
-    ) -> ModelReply:
+    ) -> ModelReply | QueuedReply:
         """Send the unsent items, again after a passing fault; with an `announcer`, as a stream.
 
+        While the conversation has a `queued_id`, nothing is sent: that response is waited for.
         Raises `PromptEvaluationError` when there is no reply. `deadline` is in the running loop's
         time.
+        """
+        ...
+
+    async def cancel(self, response_id: str) -> bool:
+        """Stop a response that the provider works on in the background; whether it says that it
+        did. Never raises.
         """
         ...
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from pydantic_core import to_json
 
-from toolcrib.adapters.evaluation import PromptRequest, first_message
+from toolcrib.adapters.attachments import first_message
+from toolcrib.adapters.evaluation import PromptRequest
 from toolcrib.adapters.loop import around
 from toolcrib.adapters.options import Options
 from toolcrib.adapters.turn_tools import (

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
-from toolcrib.adapters.history import ReplyItems
+from toolcrib.adapters.history import ExpiredContainers, ReplyItems
 from toolcrib.adapters.items import (
     ModelMessage,
     ReasoningItem,
@@ -27,11 +27,19 @@ from toolcrib.adapters.items import (
 )
 from toolcrib.adapters.model_client import (
     ModelReply,
+    QueuedReply,
     Retry,
     late,
     send_with_retries,
 )
-from toolcrib.adapters.openai.containers import retold
+from toolcrib.adapters.openai.background import (
+    BackgroundResponses,
+    OnEvent,
+    StreamEvent,
+    first_of,
+    is_unfinished,
+)
+from toolcrib.adapters.openai.containers import containers_in, retold
 from toolcrib.adapters.openai.request_errors import (
     asked_pause,
     error_text,
@@ -70,6 +78,7 @@ class ResponsesClient:
     requests: Requests
     prompt_name: str
     classifier: ItemClassifier
+    background: BackgroundResponses
 
     async def request(
         self,
@@ -78,33 +87,62 @@ class ResponsesClient:
         step: int,
         announcer: StreamAnnouncer | None,
         deadline: float | None,
-    ) -> ModelReply:
+    ) -> ModelReply | QueuedReply:
         """Send the unsent items until there is a reply."""
-        try:
-            reply = await self._send(conversation, announcer, deadline)
-        except ContainerGone:
-            items = retold(conversation.unsent)
-            if items == conversation.unsent:
-                raise
-            logger.warning("%s: a container is gone; runs in it are sent as text", self.prompt_name)
-            conversation.unsent = items
-            reply = await self._send(conversation, announcer, deadline)
+        on_event = Watcher(announcer).add if announcer else None
+        if conversation.queued_id is not None:
+            reply = await self._waited(conversation.queued_id, on_event, deadline)
+        else:
+            reply = await self._retold(conversation, on_event, deadline)
+        if is_unfinished(reply.body):
+            return QueuedReply(text_of(reply.body, "id"), reply.request_id)
+        if announcer:
+            announcer.flush()
         body, content = reply.body, self._content(reply)
         return ModelReply(content, status_of(body, content.items), problem_in(body, content.items))
 
-    async def _send(
-        self, conversation: Conversation, announcer: StreamAnnouncer | None, deadline: float | None
+    async def cancel(self, response_id: str) -> bool:
+        """Stop a response that the provider makes in the background."""
+        return await self.background.cancel(response_id)
+
+    async def _waited(
+        self, response_id: str, on_event: OnEvent | None, deadline: float | None
     ) -> ResponsesReply:
-        watcher = Watcher(announcer) if announcer else None
-        reply = await self.wire.ask(
+        body = await self.background.wait(
+            response_id, self.prompt_name, on_event=on_event, deadline=deadline
+        )
+        return ResponsesReply(body, None)
+
+    async def _retold(
+        self, conversation: Conversation, on_event: OnEvent | None, deadline: float | None
+    ) -> ResponsesReply:
+        """The reply to the next request, in which runs in containers that are gone are text."""
+        if conversation.expired:
+            conversation.unsent = retold(conversation.unsent, conversation.expired)
+            conversation.expired.clear()
+        try:
+            return await self._send(conversation, on_event, deadline)
+        except ContainerGone as error:
+            items = retold(conversation.unsent)
+            if conversation.reused or items == conversation.unsent:
+                # Other words do not help while the tools name a container that is gone.
+                raise
+            gone = tuple(dict.fromkeys(containers_in(conversation.unsent)))
+            conversation.newly_expired = ExpiredContainers(gone, str(error))
+            logger.warning("%s: a container is gone; runs in it are sent as text", self.prompt_name)
+            conversation.unsent = items
+            return await self._send(conversation, on_event, deadline)
+
+    async def _send(
+        self, conversation: Conversation, on_event: OnEvent | None, deadline: float | None
+    ) -> ResponsesReply:
+        return await self.wire.ask(
             self.requests.body(conversation),
             prompt_name=self.prompt_name,
-            on_event=watcher.add if watcher else None,
+            on_event=on_event,
             deadline=deadline,
+            is_background=self.requests.is_background,
         )
-        if announcer:
-            announcer.flush()
-        return reply
 
     def _content(self, reply: ResponsesReply) -> ReplyItems:
         body = reply.body
@@ -198,8 +236,6 @@ def refusal_of(items: Sequence[ReplyItem]) -> str | None:
     return None
 
 
-StreamEvent = dict[str, Any]
-
 _OPTIONS: Final = {"max_retries": 0, "security": {"bearer_auth": True}}
 
 
@@ -235,12 +271,15 @@ class ResponsesEndpoint:
         prompt_name: str,
         on_event: Callable[[StreamEvent], None] | None = None,
         deadline: float | None = None,
+        is_background: bool = False,
     ) -> ResponsesReply:
-        """Send a request until it is answered. With `on_event` it asks for a stream."""
+        """Send a request until it is answered. With `on_event` it asks for a stream; of one in the
+        background, only the beginning is read.
+        """
         attempt = _Attempt()
         try:
             reply = await send_with_retries(
-                lambda: self._once(body, on_event, attempt),
+                lambda: self._once(body, on_event, attempt, is_background),
                 self.retry,
                 deadline,
                 is_passing=is_passing,
@@ -257,6 +296,7 @@ class ResponsesEndpoint:
         body: bytes,
         on_event: Callable[[StreamEvent], None] | None,
         attempt: _Attempt,
+        is_background: bool,
     ) -> dict[str, Any]:
         from openai import AsyncStream, HttpxBinaryResponseContent
 
@@ -271,6 +311,9 @@ class ResponsesEndpoint:
         stream = await post(cast_to=object, stream=True, stream_cls=AsyncStream[object])
         attempt.request_id = stream.response.headers.get("x-request-id")
         async with stream:
+            if is_background:
+                # Its id comes first, and is recorded before anything is waited for.
+                return await first_of(stream)
             return await _collect(stream, on_event)
 
     def _explained(
