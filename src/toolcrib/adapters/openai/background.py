@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from toolcrib.adapters.codec import RawItem
+    from toolcrib.adapters.openai.stream_watcher import StreamWatcher
 
 logger = logging.getLogger(__name__)
-
-StreamEvent = dict[str, Any]
-OnEvent = Callable[[StreamEvent], None]
 
 UNFINISHED: Final = frozenset({"queued", "in_progress"})
 """The statuses of a response that the provider still works on."""
@@ -64,20 +62,17 @@ class BackgroundResponses:
         response_id: str,
         prompt_name: str,
         *,
-        on_event: OnEvent | None,
+        watcher: StreamWatcher | None,
         deadline: float | None,
     ) -> dict[str, Any]:
-        """The response when it is there. With `on_event`, its events are followed meanwhile, from
+        """The response when it is there. With a `watcher`, its events are followed meanwhile, from
         the first; a lost connection is opened again after the last event that came.
 
         Raises `PromptEvaluationError`; at the deadline, the provider goes on.
         """
         try:
-            if on_event is not None and (
-                body := await self._follow(response_id, on_event, deadline)
-            ):
-                return body
-            return await self._poll(response_id, deadline)
+            body = await self._follow(response_id, watcher, deadline) if watcher else None
+            return body or await self._poll(response_id, deadline)
         except DeadlinePassed as error:
             raise late(prompt_name) from error
         except Exception as error:
@@ -130,10 +125,11 @@ class BackgroundResponses:
         )
 
     async def _follow(
-        self, response_id: str, on_event: OnEvent, deadline: float | None
+        self, response_id: str, watcher: StreamWatcher, deadline: float | None
     ) -> dict[str, Any] | None:
         """Follow the events to the end; None when the provider does not give them again."""
-        following = _Following(self.client, response_id, on_event)
+        watcher.begin_attempt()
+        following = _Following(self.client, response_id, watcher)
         try:
             return await self._sent(following.run, deadline)
         except Exception as error:
@@ -154,7 +150,7 @@ class _Following:
 
     client: Any
     response_id: str
-    on_event: OnEvent
+    watcher: StreamWatcher
     streamed: Streamed = field(default_factory=Streamed)
     last: int | None = None
 
@@ -174,19 +170,19 @@ class _Following:
         async with stream:
             try:
                 async for raw in stream:
-                    self._take(plain(raw))
+                    await self._take(plain(raw))
             except json.JSONDecodeError:
                 raise ReplyBroken("an event of the stream is not whole JSON") from None
         return self.streamed.body()
 
-    def _take(self, event: StreamEvent) -> None:
+    async def _take(self, event: RawItem) -> None:
         number = maybe_int(event, "sequence_number")
         if number is not None:
             if self.last is not None and number <= self.last:
                 return
             self.last = number
-        self.streamed.add(event)
-        self.on_event(event)
+        self.streamed.add(plain(event))
+        await self.watcher.add(event)
 
 
 def _lost(response_id: str) -> dict[str, Any]:

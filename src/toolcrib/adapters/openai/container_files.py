@@ -87,7 +87,7 @@ class Staging:
         return await self._record(files, staged.empty, session, turn, container_id)
 
     def _container_id(self, reused_id: str | None) -> str | None:
-        container = self.tool.container
+        container = self.tool.config.container
         return container.id if isinstance(container, ExistingContainer) else reused_id
 
     def _uploads(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -26,7 +26,9 @@ from toolcrib.adapters.items import (
     text_of,
 )
 from toolcrib.adapters.model_client import (
+    FailedAttempt,
     ModelReply,
+    OnRetry,
     QueuedReply,
     Retry,
     late,
@@ -34,8 +36,6 @@ from toolcrib.adapters.model_client import (
 )
 from toolcrib.adapters.openai.background import (
     BackgroundResponses,
-    OnEvent,
-    StreamEvent,
     first_of,
     is_unfinished,
 )
@@ -46,7 +46,8 @@ from toolcrib.adapters.openai.request_errors import (
     is_container_gone,
     is_passing,
 )
-from toolcrib.adapters.openai.stream import Streamed, Watcher
+from toolcrib.adapters.openai.stream import Streamed
+from toolcrib.adapters.openai.stream_watcher import StreamWatcher
 from toolcrib.adapters.options import Usage
 from toolcrib.errors import (
     ContainerGone,
@@ -61,13 +62,22 @@ if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
     from toolcrib.adapters.history import Conversation
     from toolcrib.adapters.items import ReplyItem
-    from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.adapters.openai.request import Requests
+    from toolcrib.adapters.stream_announcer import StreamAnnouncer
     from toolcrib.adapters.tool_calls import ItemClassifier
     from toolcrib.ledger.prompt_events import ModelStatus
 
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """How a request is sent: who watches its stream, until when, and who is told of retries."""
+
+    watcher: StreamWatcher | None
+    deadline: float | None
+    on_retry: OnRetry | None
 
 
 @dataclass(slots=True)
@@ -87,13 +97,20 @@ class ResponsesClient:
         step: int,
         announcer: StreamAnnouncer | None,
         deadline: float | None,
+        on_retry: OnRetry | None = None,
     ) -> ModelReply | QueuedReply:
         """Send the unsent items until there is a reply."""
-        on_event = Watcher(announcer).add if announcer else None
+        watcher = StreamWatcher(announcer) if announcer else None
         if conversation.queued_id is not None:
-            reply = await self._waited(conversation.queued_id, on_event, deadline)
+            body = await self.background.wait(
+                conversation.queued_id,
+                self.prompt_name,
+                watcher=watcher,
+                deadline=deadline,
+            )
+            reply = ResponsesReply(body, None)
         else:
-            reply = await self._retold(conversation, on_event, deadline)
+            reply = await self._retold(conversation, Sending(watcher, deadline, on_retry))
         if is_unfinished(reply.body):
             return QueuedReply(text_of(reply.body, "id"), reply.request_id)
         if announcer:
@@ -105,23 +122,13 @@ class ResponsesClient:
         """Stop a response that the provider makes in the background."""
         return await self.background.cancel(response_id)
 
-    async def _waited(
-        self, response_id: str, on_event: OnEvent | None, deadline: float | None
-    ) -> ResponsesReply:
-        body = await self.background.wait(
-            response_id, self.prompt_name, on_event=on_event, deadline=deadline
-        )
-        return ResponsesReply(body, None)
-
-    async def _retold(
-        self, conversation: Conversation, on_event: OnEvent | None, deadline: float | None
-    ) -> ResponsesReply:
+    async def _retold(self, conversation: Conversation, sending: Sending) -> ResponsesReply:
         """The reply to the next request, in which runs in containers that are gone are text."""
         if conversation.expired:
             conversation.unsent = retold(conversation.unsent, conversation.expired)
             conversation.expired.clear()
         try:
-            return await self._send(conversation, on_event, deadline)
+            return await self._send(conversation, sending)
         except ContainerGone as error:
             items = retold(conversation.unsent)
             if conversation.reused or items == conversation.unsent:
@@ -131,16 +138,15 @@ class ResponsesClient:
             conversation.newly_expired = ExpiredContainers(gone, str(error))
             logger.warning("%s: a container is gone; runs in it are sent as text", self.prompt_name)
             conversation.unsent = items
-            return await self._send(conversation, on_event, deadline)
+            return await self._send(conversation, sending)
 
-    async def _send(
-        self, conversation: Conversation, on_event: OnEvent | None, deadline: float | None
-    ) -> ResponsesReply:
+    async def _send(self, conversation: Conversation, sending: Sending) -> ResponsesReply:
         return await self.wire.ask(
             self.requests.body(conversation),
             prompt_name=self.prompt_name,
-            on_event=on_event,
-            deadline=deadline,
+            watcher=sending.watcher,
+            deadline=sending.deadline,
+            on_retry=sending.on_retry,
             is_background=self.requests.is_background,
         )
 
@@ -158,7 +164,8 @@ class ResponsesClient:
 def _usage(body: dict[str, Any]) -> Usage:
     """The tokens of one response; what the provider does not tell counts as none."""
     usage = mapping_of(body, "usage")
-    cached = maybe_int(mapping_of(usage, "input_tokens_details"), "cached_tokens")
+    input_details = mapping_of(usage, "input_tokens_details")
+    cached = maybe_int(input_details, "cached_tokens")
     reasoning = maybe_int(mapping_of(usage, "output_tokens_details"), "reasoning_tokens")
     return Usage(
         requests=1,
@@ -166,6 +173,7 @@ def _usage(body: dict[str, Any]) -> Usage:
         output_tokens=maybe_int(usage, "output_tokens") or 0,
         cached_tokens=cached or 0,
         reasoning_tokens=reasoning or 0,
+        cache_write_tokens=maybe_int(input_details, "cache_write_tokens") or 0,
     )
 
 
@@ -269,21 +277,30 @@ class ResponsesEndpoint:
         body: bytes,
         *,
         prompt_name: str,
-        on_event: Callable[[StreamEvent], None] | None = None,
+        watcher: StreamWatcher | None = None,
         deadline: float | None = None,
+        on_retry: OnRetry | None = None,
         is_background: bool = False,
     ) -> ResponsesReply:
-        """Send a request until it is answered. With `on_event` it asks for a stream; of one in the
+        """Send a request until it is answered. With a `watcher` it asks for a stream; of one in the
         background, only the beginning is read.
         """
         attempt = _Attempt()
+
+        async def on_failure(error: Exception, number: int, pause: float) -> None:
+            if on_retry is not None:
+                request_id = attempt.request_id or getattr(error, "request_id", None)
+                reason = error_text(error, self.client)
+                await on_retry(FailedAttempt(number, reason, request_id, pause))
+
         try:
             reply = await send_with_retries(
-                lambda: self._once(body, on_event, attempt, is_background),
+                lambda: self._once(body, watcher, attempt, is_background),
                 self.retry,
                 deadline,
                 is_passing=is_passing,
                 requested_pause=asked_pause,
+                on_failure=on_failure,
             )
         except DeadlinePassed as error:
             raise late(prompt_name, attempt.request_id) from error
@@ -294,7 +311,7 @@ class ResponsesEndpoint:
     async def _once(
         self,
         body: bytes,
-        on_event: Callable[[StreamEvent], None] | None,
+        watcher: StreamWatcher | None,
         attempt: _Attempt,
         is_background: bool,
     ) -> dict[str, Any]:
@@ -304,7 +321,7 @@ class ResponsesEndpoint:
         # Past `responses.create`, which would look at every item of the history again, and would
         # read the reply into classes that may be too old for it.
         post = partial(self.client.post, "/responses", content=body, options=_OPTIONS)
-        if on_event is None:
+        if watcher is None:
             raw = await post(cast_to=HttpxBinaryResponseContent)
             attempt.request_id = raw.response.headers.get("x-request-id")
             return _read(raw.content)
@@ -314,7 +331,8 @@ class ResponsesEndpoint:
             if is_background:
                 # Its id comes first, and is recorded before anything is waited for.
                 return await first_of(stream)
-            return await _collect(stream, on_event)
+            watcher.begin_attempt()
+            return await _collect(stream, watcher)
 
     def _explained(
         self, error: Exception, attempt: _Attempt, prompt_name: str
@@ -340,16 +358,14 @@ def _read(content: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", body)
 
 
-async def _collect(
-    stream: AsyncIterator[Any], on_event: Callable[[StreamEvent], None]
-) -> dict[str, Any]:
+async def _collect(stream: AsyncIterator[Any], watcher: StreamWatcher) -> dict[str, Any]:
     """Read a stream to its end."""
     streamed = Streamed()
     try:
         async for raw in stream:
             event = plain(raw)
             streamed.add(event)
-            on_event(event)
+            await watcher.add(event)
     except json.JSONDecodeError:
         raise ReplyBroken("an event of the stream is not whole JSON") from None
     return streamed.body()

@@ -6,6 +6,7 @@ files stay. The ledger says which one that is, also to another process.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -15,7 +16,7 @@ from pydantic_core import to_json
 
 from toolcrib.adapters.items import mapping_of, text_of
 from toolcrib.adapters.openai.containers import check_container
-from toolcrib.errors import ContainerGone
+from toolcrib.errors import ContainerGone, PromptEvaluationError
 from toolcrib.ledger.prompt_events import ContainerExpired, ContainerUsed, FilesStaged
 from toolcrib.session.turns import turn_here
 from toolcrib.store.store import ask_store
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.session.session import Session
     from toolcrib.vfs.mount import StagedFile
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,9 @@ class SessionContainers:
                 await check_container(self.client, used, prompt_name=self.prompt_name)
             except ContainerGone as gone:
                 await self._record_expired((used,), str(gone), turn)
+            except PromptEvaluationError as error:
+                # A server may have no containers to ask for; it then chooses itself.
+                logger.warning("%s; %s leaves the choice to the provider", error, tool.name)
             else:
                 await self._record_used(tool, used, turn)
         return dict(self.chosen)
