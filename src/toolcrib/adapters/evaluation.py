@@ -378,5 +378,6 @@ async def _record_withheld(session: Session, turn: int, withheld: Sequence[Withh
                 tool=withheld_tool.tool,
                 reason=withheld_tool.reason,
                 replaced_by=withheld_tool.replaced_by,
+                sections=withheld_tool.sections,
             )
         )

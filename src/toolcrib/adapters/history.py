@@ -305,6 +305,7 @@ async def take_up(
         else:
             # Nothing can follow from such a reply: the request is made again.
             conversation.count(reply)
+        tools.hosted.costs.model = reply.model or ""
         await tools.hosted.record(reply.items, turn, step.response.status, step.invoked)
     if queued_id is not None:
         _answer_calls(state)

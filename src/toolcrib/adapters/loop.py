@@ -126,7 +126,6 @@ class Turn(Generic[O]):
         self._credentials = tools.credentials
         self.number = number
         self._scope = scope
-        tools.hosted.costs.model = options.model
         self._deadline = deadline_here(self._session, options.budget.seconds)
         self._executor.deadline = self._deadline
 
@@ -231,6 +230,7 @@ class Turn(Generic[O]):
 
     async def _record_hosted(self, reply: ModelReply) -> None:
         hosted = self._tools.hosted
+        hosted.costs.model = reply.content.model or self._options.model
         before = len(hosted.ran)
         await hosted.record(reply.content.items, self.number, reply.status, {})
         for ran in hosted.ran[before:]:

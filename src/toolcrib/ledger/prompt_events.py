@@ -87,6 +87,8 @@ class ToolWithheld(Event):
     reason: str
     replaced_by: ToolRef | None = None
     """The local tool that is offered in its place."""
+    sections: tuple[str, ...] = ()
+    """The sections of the prompt that were left out with it, by path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

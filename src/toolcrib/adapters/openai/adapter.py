@@ -33,10 +33,11 @@ from toolcrib.adapters.openai.items import (
     CustomCallReader,
     FunctionCallReader,
 )
-from toolcrib.adapters.openai.model_client import ResponsesClient, ResponsesEndpoint, SdkClients
+from toolcrib.adapters.openai.model_client import ResponsesClient, ResponsesEndpoint
 from toolcrib.adapters.openai.request import RESERVED, Requests, choice_of, function_entry
+from toolcrib.adapters.openai.sdk_clients import SdkClients
 from toolcrib.adapters.options import Options, checked_options
-from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
+from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render, without_withheld
 from toolcrib.adapters.tool_calls import CallReader, ClientCallReader, ClientCodec, ItemClassifier
 from toolcrib.adapters.tool_declarations import (
     AnyCodec,
@@ -182,6 +183,7 @@ class OpenAIAdapter(PromptAdapter):
         can_stage = bool(self._host_files.roots)
         rendered = without_mounts(request.prompt) if can_stage else request.prompt
         tools = self._turn_tools(prompt, rendered, session, options, self.profile())
+        request, tools = without_withheld(prompt, request, tools)
         choice_of(tools.declared, turn_options.tool_choice, prompt.name)
         endpoint = ResponsesEndpoint(self._clients.here(), self._retry)
         interpreters = [

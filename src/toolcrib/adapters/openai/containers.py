@@ -24,6 +24,7 @@ from toolcrib.adapters.items import (
 )
 from toolcrib.adapters.openai.container_options import wire_network
 from toolcrib.adapters.openai.request_errors import WHAT_TO_DO, error_text, is_container_gone
+from toolcrib.adapters.openai.sdk_clients import as_async
 from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
 from toolcrib.tools.code_interpreter import (
     AutoContainer,
@@ -36,7 +37,7 @@ from toolcrib.tools.code_interpreter import (
 )
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, OpenAI
 
     from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.tool_declarations import HostedDeclaration
@@ -48,7 +49,7 @@ _GONE: Final = frozenset({"expired", "deleted"})
 
 
 async def create_container(
-    client: AsyncOpenAI,
+    client: AsyncOpenAI | OpenAI,
     *,
     name: str,
     memory_limit: MemoryLimit = "1g",
@@ -73,7 +74,7 @@ async def create_container(
     if minutes is not None:
         options["expires_after"] = {"anchor": "last_active_at", "minutes": minutes}
     try:
-        created = plain(await client.containers.create(**options))
+        created = plain(await as_async(client).containers.create(**options))
         container = ExistingContainer(text_of(created, "id"), memory_limit)
     except Exception as error:
         raise _failed(
@@ -84,7 +85,7 @@ async def create_container(
 
 
 async def check_container(
-    client: AsyncOpenAI, container: ExistingContainer | str, *, prompt_name: str = ""
+    client: AsyncOpenAI | OpenAI, container: ExistingContainer | str, *, prompt_name: str = ""
 ) -> ExistingContainer:
     """Ask the provider for a container before it is used, and return it with its memory.
 
@@ -93,7 +94,7 @@ async def check_container(
     """
     wanted = ExistingContainer(container) if isinstance(container, str) else container
     try:
-        reply = plain(await client.containers.retrieve(wanted.id))
+        reply = plain(await as_async(client).containers.retrieve(wanted.id))
     except Exception as error:
         raise _unanswered(wanted.id, error, client, prompt_name) from error
     status = text_of(reply, "status")
@@ -113,7 +114,7 @@ async def check_container(
 
 
 async def renew_container(
-    client: AsyncOpenAI,
+    client: AsyncOpenAI | OpenAI,
     container: ExistingContainer | str,
     *,
     name: str,

@@ -5,14 +5,12 @@ A reply is read as plain JSON, streamed or not: the SDK's classes may be older t
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
-from weakref import WeakKeyDictionary
 
 from toolcrib.adapters.history import ExpiredContainers, ReplyItems
 from toolcrib.adapters.items import (
@@ -54,9 +52,7 @@ from toolcrib.errors import (
     DeadlinePassed,
     PromptEvaluationError,
     ReplyBroken,
-    UsageError,
 )
-from toolcrib.extras import install_command
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
@@ -369,45 +365,3 @@ async def _collect(stream: AsyncIterator[Any], watcher: StreamWatcher) -> dict[s
     except json.JSONDecodeError:
         raise ReplyBroken("an event of the stream is not whole JSON") from None
     return streamed.body()
-
-
-class SdkClients:
-    """Connections belong to the event loop they were opened in, so each loop has a client of its
-    own. A client that was given is used everywhere and never closed.
-    """
-
-    def __init__(self, client: Any, base_url: str | None, api_key: str | None) -> None:
-        self._client = client
-        self._base_url = base_url
-        self._api_key = api_key
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
-
-    def here(self) -> Any:
-        """The client for the running loop."""
-        if self._client is not None:
-            return self._client
-        loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            self._clients[loop] = self._make()
-        return self._clients[loop]
-
-    async def close_here(self) -> None:
-        """Close the client of the running loop, if one was made."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
-
-    def _make(self) -> Any:
-        try:
-            from openai import AsyncOpenAI, OpenAIError
-        except ImportError:
-            raise UsageError(
-                f"the OpenAI SDK is not installed; run: {install_command('openai')}"
-            ) from None
-        try:
-            return AsyncOpenAI(base_url=self._base_url, api_key=self._api_key)
-        except OpenAIError as error:
-            raise UsageError(
-                f"no client for OpenAI could be made: {error} Pass api_key= or client= to the "
-                "adapter, or set OPENAI_API_KEY"
-            ) from None

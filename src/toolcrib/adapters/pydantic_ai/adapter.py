@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from toolcrib.adapters.evaluation import Evaluation, PromptRequest
 from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.options import Options, checked_options
-from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
+from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render, without_withheld
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_client_codecs, default_codecs
 from toolcrib.adapters.pydantic_ai.codecs.unknown import KIND
 from toolcrib.adapters.pydantic_ai.item_classifier import classifier_of
@@ -82,6 +82,7 @@ class PydanticAIAdapter(PromptAdapter):
         system = system_of(model)
         profile = self._profile(self._provider or provider_of(model), system)
         tools = self._turn_tools(prompt, request.prompt, session, options, profile)
+        request, tools = without_withheld(prompt, request, tools)
         template = request_template(request.prompt, tools.declared, turn_options, model)
         _check_files(request, MessageHistory(system))
 
