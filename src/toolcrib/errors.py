@@ -43,6 +43,7 @@
     ├── SandboxFailed               a sandbox was not made; nothing has run
     ├── SandboxedToolFailed         a handler's confined process raised, crashed or met a limit
     ├── HookFailed                  a hook returned something it may not return
+    │   └── OutputHookFailed        handle_provider_output raised, or returned no ToolResult
     ├── QuestionUnanswered          a question of a handler got no answer
     │   ├── QuestionDeclined        the person does not want to answer
     │   ├── QuestionCancelled       the person left it, or it was withdrawn
@@ -57,6 +58,7 @@
     └── ControlFlow                 signals, not faults: hooks never see them
         ├── CallEnded               the call is over, with the kind of failure that is named
         ├── ApprovalRequired        the call waits for a person
+        ├── ResultDeferred          the result of the call comes later, from outside
         └── ModelRetry              the model should call again with other arguments
 
 What the model should see of a failure is data, not an exception: `toolcrib.failures.Failure`.
@@ -78,7 +80,7 @@ if TYPE_CHECKING:
 
 EvaluationPhase = Literal["render", "request", "response", "parse", "tool", "budget"]
 EvaluationReason = Literal[
-    "max_steps", "max_tokens", "max_calls", "incomplete", "refused", "failed", "empty"
+    "max_steps", "max_tokens", "max_calls", "max_cost", "incomplete", "refused", "failed", "empty"
 ]
 """A limit of the budget that is spent, or what came of the model's last response."""
 
@@ -384,6 +386,12 @@ class HookFailed(ToolcribError):
     """A hook returned a value of the wrong type. The tool does not run."""
 
 
+class OutputHookFailed(HookFailed):
+    """`handle_provider_output` raised, or returned something that is no `ToolResult`. The call is a
+    failure of kind `hook_error`.
+    """
+
+
 class QuestionUnanswered(ToolcribError):
     """A question that a handler asked got no answer; the call fails unless it catches this."""
 
@@ -482,6 +490,18 @@ class ApprovalRequired(ControlFlow):
         super().__init__("this call waits for approval")
         self.metadata = metadata
         self.request = request
+
+
+class ResultDeferred(ControlFlow):
+    """The call runs outside of this process, and its result comes later.
+
+    Raised by a handler or a runner that has handed the call over. The call stays open until
+    somebody brings its result; `metadata` is for them.
+    """
+
+    def __init__(self, metadata: Mapping[str, Any] | None = None) -> None:
+        super().__init__("the result of this call comes later, from outside")
+        self.metadata = metadata
 
 
 class ModelRetry(ControlFlow):

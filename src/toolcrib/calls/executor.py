@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
     from toolcrib.approval.policy import Explanation, Policy
     from toolcrib.approval.question import Responder
+    from toolcrib.failures import Failure
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import BindTo, Place
     from toolcrib.tools.prepared_tool import Declaration, PreparedTool
@@ -197,6 +198,14 @@ class Executor:
     def is_waiting(self, call_id: str) -> bool:
         """Whether a call of this id is open and can be taken up again."""
         return call_id in self._calls.waiting
+
+    async def complete(
+        self, call_id: str, value: object = None, *, failure: Failure | None = None
+    ) -> Outcome:
+        """End a call that was handed over (`ResultDeferred`), with its value or as a failure. No
+        hook runs, for whoever brings the result has used it already.
+        """
+        return await self._resumption.complete(call_id, value, failure)
 
     async def withdraw(self, call_id: str) -> Outcome:
         """Cancel a call that waits for a decision; it can no longer be approved."""

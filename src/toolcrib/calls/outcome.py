@@ -69,6 +69,9 @@ class Outcome(NamedTuple):
         match self.status:
             case "completed":
                 return self.value
+            case "waiting" if self.error is not None:
+                # It was handed over: what is missing is a result and not a decision.
+                raise self.error
             case "waiting":
                 metadata = self.approval.metadata if self.approval else None
                 raise ApprovalRequired(metadata, request=self.approval)

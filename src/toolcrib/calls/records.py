@@ -17,7 +17,7 @@ from toolcrib.calls.digest import digest
 from toolcrib.calls.recorded_call import digest_of_request
 from toolcrib.calls.redaction import has_secrets, scrub, shown_arguments, shown_value
 from toolcrib.ledger.encoding import encode_facts, is_readable
-from toolcrib.ledger.events import CallStarted, CallUnrecorded, ToolInvoked
+from toolcrib.ledger.events import CallDeferred, CallStarted, CallUnrecorded, ToolInvoked
 from toolcrib.store.store import (
     ApprovalUsed,
     Artifact,
@@ -219,6 +219,23 @@ def tell_unrecorded(call: Call, error: Exception) -> None:
         )
 
 
+async def record_deferral(call: Call) -> None:
+    """Write that the call was handed over; it stays open until its result comes."""
+    session = call.session
+    event = CallDeferred(
+        session_id=session.session_id,
+        at=session.clock(),
+        call_id=call.call_id,
+        tool=call.tool.ref,
+        params=shown_arguments(call),
+        turn=call.turn,
+        principal=call.caller.principal if call.caller is not None else None,
+    )
+    settle_start(call)
+    await session.record(event, (CallOpened(open_call(call, "deferred")),))
+    calls_of(session).waiting.add(call.call_id)
+
+
 def put_down(call: Call) -> None:
     """The handler has nothing more to say or do: the call is over, or goes on as another one."""
     call.is_over = True
@@ -237,9 +254,8 @@ def _close(call: Call) -> None:
 
 def _finish_effects(call: Call) -> tuple[Effect, ...]:
     """What becomes durable together with the end of the call."""
-    is_kept_open = (
-        call.approval_id is not None or call.session.ledger.is_durable or call.attempt > 1
-    )
+    # A call that lies beside the ledger has the time when it was put there.
+    is_kept_open = call.created_at is not None or call.session.ledger.is_durable
     if not is_kept_open and call.whole_text is None:
         return ()
     effects: list[Effect] = []

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from toolcrib.approval.decision import Actor, ApprovalRequest, Decided, Vote
 from toolcrib.approval.question import Question
 from toolcrib.failures import Failure
+from toolcrib.prices.cost import Cost
 from toolcrib.tools.identity import ToolRef
 
 
@@ -204,6 +205,19 @@ class CallStarted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallDeferred(Event):
+    """A call was handed over: it runs outside of this process, and its result comes later."""
+
+    kind: ClassVar[str] = "call.deferred"
+    call_id: str
+    tool: ToolRef
+    params: Any
+    """The arguments that were handed over (redacted)."""
+    turn: int = 0
+    principal: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallInDoubt(Event):
     """A process died between start and finish of this call; nobody knows whether it took effect."""
 
@@ -344,3 +358,5 @@ class ToolInvoked(Event):
     capability: str | None = None
     raw: Any = None
     """The provider's own item, verbatim, when the provider ran the call."""
+    cost: Cost | None = None
+    """What the provider bills for a call that it ran, besides tokens; None when nobody knows."""

@@ -13,6 +13,7 @@ from toolcrib.runtime.ownership import CallerChoices
 from toolcrib.runtime.quotas import PrincipalLimits
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.options import Budget
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.approval.approvers import Approver
     from toolcrib.approval.policy import Policy
@@ -69,6 +70,8 @@ class RuntimeConfig:
     """Names and globs of tools that come later, such as those of clients. Hooks, rules and denials
     may name them; another name that no tool has is an error."""
     limits: Limits | None = None
+    budget: Budget | None = None
+    """The limits of every prompt, such as its `max_cost`; None is the default `Budget`."""
     egress: EgressPolicy = field(default_factory=EgressPolicy)
     """Where the addresses that callers choose may lead to. It does not bind `mcp_servers`."""
     cwd: str = field(default_factory=os.getcwd)

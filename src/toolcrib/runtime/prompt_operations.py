@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from toolcrib.adapters.answer import PromptResponse
+    from toolcrib.adapters.options import Budget
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.approval.caller import Caller
     from toolcrib.runtime.live_session import LiveSession
@@ -46,6 +47,7 @@ class PromptRunner:
     adapter: PromptAdapter
     instructions: str
     caller: Caller
+    budget: Budget | None = None
 
     async def send(self, text: str, *, waits: bool) -> PromptResult:
         """Evaluate a prompt; with `waits`, wait for the approvals that it needs. A prompt of the
@@ -101,7 +103,14 @@ class PromptRunner:
             instructions = _instructions(self.live, self.instructions)
         prompt = _prompt(offered, instructions, text)
         governance = self.live.governance(tools, self.caller)
-        return await ask(prompt, session=session, governance=governance, stream=True, follows=True)
+        return await ask(
+            prompt,
+            session=session,
+            governance=governance,
+            stream=True,
+            follows=True,
+            budget=self.budget,
+        )
 
 
 async def abandon_prompt(live: LiveSession) -> bool:
@@ -157,11 +166,10 @@ async def answered_prompt(live: LiveSession, claim: KeyClaim) -> PromptResult | 
         return None
     text = await _answer_of(live, turn)
     if text is not None:
-        usage = known.usage if known else {}
-        session_id = live.session.session_id
-        return PromptResult(
-            session_id=session_id, turn=turn, status="completed", text=text, usage=usage
+        known = known or PromptResult(
+            session_id=live.session.session_id, turn=turn, status="completed"
         )
+        return replace(known, turn=turn, status="completed", text=text, pending=[])
     if known is not None and known.status == "completed":
         raise Refused("conflict", "what the prompt under this key answered was deleted")
     if await was_begun(live, claim) and turn == await turn_of(live):
@@ -238,4 +246,6 @@ async def _result(live: LiveSession, response: PromptResponse[Any]) -> PromptRes
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
         },
+        cost=response.cost.dollars,
+        unpriced=sorted({f"{part.what} of {part.of}" for part in response.cost.unpriced}),
     )

@@ -277,7 +277,8 @@ class Service:
         if adapter is None:
             raise Refused("unavailable", "this runtime has no model; set an adapter (--adapter)")
         caller = who.caller(is_model=True)
-        return PromptRunner(live, adapter, self._config.instructions, caller)
+        config = self._config
+        return PromptRunner(live, adapter, config.instructions, caller, config.budget)
 
     async def list_approvals(self, params: ListApprovals, who: Principal) -> Inbox:
         """The requests for approval that the principal may see."""

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
     from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.approval.question import Responder
+    from toolcrib.prices.cost import Cost
     from toolcrib.session.questions import Questions
     from toolcrib.session.state import ResumableState
     from toolcrib.session.transcript import Entry
@@ -317,6 +318,12 @@ class Session:
         from toolcrib.session.transcript import transcript
 
         return transcript(self.records())
+
+    def cost(self, turn: int | None = None) -> Cost:
+        """What the requests to models and the provider-run calls cost, in all turns or in one."""
+        from toolcrib.session.transcript import SPENDING_KINDS, cost_in
+
+        return cost_in(self.events(kinds=SPENDING_KINDS), turn)
 
     def head(self) -> Head | None:
         """The end of the ledger: keep it elsewhere to find a cut tail later."""

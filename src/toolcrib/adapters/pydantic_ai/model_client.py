@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcrib.adapters.history import ReplyItems
 from toolcrib.adapters.items import maybe_text
 from toolcrib.adapters.model_client import (
+    FailedAttempt,
     ModelReply,
+    OnRetry,
     Retry,
     late,
     send_with_retries,
@@ -237,10 +239,11 @@ class PydanticAIClient:
         step: int,
         announcer: StreamAnnouncer | None,
         deadline: float | None,
+        on_retry: OnRetry | None = None,
     ) -> ModelReply:
         """Send the unsent items until there is a reply."""
         messages = self.messages.extend(conversation.unsent)
-        response = await self._send(messages, step, announcer, deadline)
+        response = await self._send(messages, step, announcer, deadline, on_retry)
         raws = list(with_calls(items_of(response), self.messages.hosted_call_ids))
         items = self.classifier.items(raws)
         self.messages.keep(items[0], response)
@@ -257,13 +260,23 @@ class PydanticAIClient:
             announcer.flush()
         return ModelReply(content, *reply_status(response, self.provider))
 
+    async def cancel(self, response_id: str) -> bool:
+        """Nothing is answered in the background here."""
+        return False
+
     async def _send(
         self,
         messages: list[ModelMessage],
         step: int,
         announcer: StreamAnnouncer | None,
         deadline: float | None,
+        on_retry: OnRetry | None,
     ) -> ModelResponse:
+        async def on_failure(error: Exception, number: int, pause: float) -> None:
+            if on_retry is not None:
+                reason, request_id = error_text(error), request_id_of(error)
+                await on_retry(FailedAttempt(number, reason, request_id, pause))
+
         try:
             return await send_with_retries(
                 lambda: self._once(messages, step, announcer),
@@ -271,6 +284,7 @@ class PydanticAIClient:
                 deadline,
                 is_passing=is_passing,
                 requested_pause=requested_pause,
+                on_failure=on_failure,
             )
         except DeadlinePassed as error:
             raise late(self.prompt_name) from error
@@ -292,11 +306,13 @@ class PydanticAIClient:
         if announcer is None:
             return await self.model.request(messages, settings, parameters)
         async with self.model.request_stream(messages, settings, parameters) as stream:
-            watcher = PartWatcher(announcer)
+            watcher = PartWatcher(announcer, self.provider)
             async for event in stream:
                 await watcher.add(event)
         # Only after the stream: a fallback model then knows which member continues.
-        return stream.get()
+        response = stream.get()
+        watcher.finish(response)
+        return response
 
     def _unanswered(self, error: Exception) -> PromptEvaluationError:
         phase = "render" if is_unsent(error) else "request"
@@ -313,4 +329,5 @@ def _usage(usage: RequestUsage) -> Usage:
         output_tokens=usage.output_tokens,
         cached_tokens=usage.cache_read_tokens,
         reasoning_tokens=usage.output_reasoning_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
     )
