@@ -43,6 +43,7 @@
     ├── SandboxFailed               a sandbox was not made; nothing has run
     ├── SandboxedToolFailed         a handler's confined process raised, crashed or met a limit
     ├── HookFailed                  a hook returned something it may not return
+    │   └── OutputHookFailed        handle_provider_output raised, or returned no ToolResult
     ├── QuestionUnanswered          a question of a handler got no answer
     │   ├── QuestionDeclined        the person does not want to answer
     │   ├── QuestionCancelled       the person left it, or it was withdrawn
@@ -383,6 +384,12 @@ class SandboxedToolFailed(ToolcribError):
 
 class HookFailed(ToolcribError):
     """A hook returned a value of the wrong type. The tool does not run."""
+
+
+class OutputHookFailed(HookFailed):
+    """`handle_provider_output` raised, or returned something that is no `ToolResult`. The call is a
+    failure of kind `hook_error`.
+    """
 
 
 class QuestionUnanswered(ToolcribError):

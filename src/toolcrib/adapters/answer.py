@@ -9,7 +9,14 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
-from toolcrib.adapters.items import Annotation, Item, ModelMessage, ReasoningItem, ReplyItem
+from toolcrib.adapters.items import (
+    Annotation,
+    Item,
+    ModelMessage,
+    ReasoningItem,
+    ReplyItem,
+    ToolCallItem,
+)
 from toolcrib.adapters.options import Usage
 from toolcrib.errors import OutputMismatch
 from toolcrib.prices.cost import Cost
@@ -92,7 +99,20 @@ def answer_text(items: Sequence[Item]) -> str:
 
 def reasoning_texts(items: Sequence[ReplyItem]) -> tuple[str, ...]:
     """The readable reasoning of the items, in order."""
-    return tuple(text for item in items if isinstance(item, ReasoningItem) for text in item.texts)
+    texts: list[str] = []
+    is_cut = False
+    for item in items:
+        match item:
+            case ReasoningItem(is_continued=True) if is_cut and item.texts:
+                texts[-1] += "".join(item.texts)
+            case ReasoningItem():
+                texts += item.texts
+                is_cut = bool(texts)
+            case ModelMessage() | ToolCallItem():
+                is_cut = False
+            case _:
+                pass
+    return tuple(texts)
 
 
 def placed_annotations(items: Sequence[Item | None]) -> Iterator[PlacedAnnotation]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.approval.grant import PastCall
 from toolcrib.ledger.events import (
@@ -16,8 +16,9 @@ from toolcrib.ledger.events import (
     Event,
     ToolInvoked,
 )
-from toolcrib.ledger.prompt_events import PromptStarted
+from toolcrib.ledger.prompt_events import ModelResponded, PromptStarted
 from toolcrib.ledger.record import MissingPayloads, Record
+from toolcrib.prices.cost import Cost, CostPart
 
 if TYPE_CHECKING:
     from toolcrib.store.store import Store
@@ -158,3 +159,23 @@ def _invoked(event: ToolInvoked) -> Entry:
         turn=event.turn,
         parent_call_id=event.parent_call_id,
     )
+
+
+SPENDING_KINDS: Final = (ModelResponded.kind, ToolInvoked.kind)
+"""The kinds of records that have a cost."""
+
+
+def cost_in(happened: Iterable[Event], turn: int | None) -> Cost:
+    """What these events cost, in all turns or in one; what has no known price is named."""
+    cost = Cost()
+    for event in happened:
+        match event:
+            case ModelResponded() if turn in (None, event.turn):
+                tokens = event.usage.get("input_tokens", 0) + event.usage.get("output_tokens", 0)
+                unknown = CostPart("tokens", event.model or "", tokens, None)
+                cost += event.cost or Cost((unknown,))
+            case ToolInvoked(cost=Cost() as own) if turn in (None, event.turn):
+                cost += own
+            case _:
+                pass
+    return cost

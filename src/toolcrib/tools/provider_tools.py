@@ -54,6 +54,7 @@ class NativeTool(Tool[P, R], Generic[P, R]):
                 "declare a Tool or a ProviderTool to run code of your own"
             )
         self._check_types()
+        rules.check_provider_run(self)
 
     @property
     def place(self) -> Place:
@@ -141,6 +142,13 @@ class HostedTool(NativeTool[None, Any], Generic[ConfigT]):
                 f"tool {self.name!r}: kind must name a capability, like 'web_search'; "
                 f"it is {self.kind!r}"
             )
+        kind_of_config = getattr(self.config, "kind", self.kind)
+        if kind_of_config != self.kind:
+            raise InvalidTool(
+                f"tool {self.name!r}: kind is {self.kind!r}, and its config is a "
+                f"{type(self.config).__name__}, which is for {kind_of_config!r}; give it a config "
+                "of its own kind"
+            )
 
     def _check_types(self) -> None:
         if self.params_type is not None:
@@ -194,6 +202,8 @@ class ProviderTool(Tool[P, R], Generic[P, R, C]):
             )
         if self.config is not None:
             check_frozen_config(self.name, self.config)
+        if self.handler is None:
+            rules.check_provider_run(self)
         rules.check_callable(self.name, "handle_provider_output", self.handle_provider_output)
         object.__setattr__(self, "extra", check_extra(self.name, self.extra))
 

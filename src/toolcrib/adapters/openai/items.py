@@ -97,6 +97,9 @@ class ResponsesFormat:
     def without_text(self, raw: RawItem) -> RawItem:
         return {**raw, "content": [_emptied(part) for part in mappings_of(raw, "content")]}
 
+    def said(self, text: str) -> list[RawItem]:
+        return [{"type": "message", "role": "assistant", "content": text}]
+
 
 RESPONSES_FORMAT: Final = ResponsesFormat()
 

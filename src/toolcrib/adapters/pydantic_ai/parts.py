@@ -50,6 +50,8 @@ TOOL_RETURN = "tool_return"
 NATIVE_CALL = "native_call"
 NATIVE_RETURN = "native_return"
 FILE = "file"
+GROQ = "groq"
+"""The provider that thinks on where a call of its own cut its reasoning in two."""
 UNREAD = "unread"
 """The key of a response's details with the content that has no part."""
 

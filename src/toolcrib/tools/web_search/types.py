@@ -139,5 +139,7 @@ def country_codes() -> frozenset[str]:
 
 @functools.cache
 def time_zones() -> frozenset[str]:
-    """Every IANA time zone, independent of the operating system."""
-    return frozenset(files("tzdata").joinpath("zones").read_text("utf-8").split())
+    """Every IANA time zone of a place, independent of the operating system."""
+    # `Factory` stands for a clock that nobody has set.
+    zones = files("tzdata").joinpath("zones").read_text("utf-8").split()
+    return frozenset(zones) - {"Factory"}
