@@ -8,7 +8,7 @@ told as text.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.codec import RawItem
@@ -204,20 +204,35 @@ def _named(config: CodeInterpreterConfig) -> str:
 _RUN: Final = "code_interpreter_call"
 
 
-def retold(items: Sequence[Item]) -> list[Item]:
-    """The items with every run of code told as a message of the model instead.
+def retold(items: Sequence[Item], container_ids: Collection[str] | None = None) -> list[Item]:
+    """The items with every run of code in these containers, or in any, told as a message of the
+    model instead.
 
     The reasoning that led to a run goes with it: the provider refuses it without the run.
     """
     rewritten: list[Item] = []
     for item in items:
-        if isinstance(item, UserMessage) or item.raw.get("type") != _RUN:
+        container_id = _container_of(item)
+        if container_id is None or not (container_ids is None or container_id in container_ids):
             rewritten.append(item)
             continue
         while rewritten and isinstance(rewritten[-1], ReasoningItem):
             rewritten.pop()
+        assert not isinstance(item, UserMessage)
         rewritten.append(ModelMessage((), _run_as_message(item.raw)))
     return rewritten
+
+
+def containers_in(items: Iterable[Item]) -> Iterator[str]:
+    """The containers that code ran in, in order."""
+    return (text for item in items if (text := _container_of(item)))
+
+
+def _container_of(item: Item) -> str | None:
+    """The container that an item's code ran in; None for every other item."""
+    if isinstance(item, UserMessage) or item.raw.get("type") != _RUN:
+        return None
+    return text_of(item.raw, "container_id")
 
 
 def _run_as_message(run: RawItem) -> RawItem:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolcrib.adapters.history import ReplyItems
+from toolcrib.adapters.history import ExpiredContainers, ReplyItems
 from toolcrib.adapters.items import (
     ModelMessage,
     ReasoningItem,
@@ -27,11 +27,17 @@ from toolcrib.adapters.model_client import (
     FailedAttempt,
     ModelReply,
     OnRetry,
+    QueuedReply,
     Retry,
     late,
     send_with_retries,
 )
-from toolcrib.adapters.openai.containers import retold
+from toolcrib.adapters.openai.background import (
+    BackgroundResponses,
+    first_of,
+    is_unfinished,
+)
+from toolcrib.adapters.openai.containers import containers_in, retold
 from toolcrib.adapters.openai.request_errors import (
     asked_pause,
     error_text,
@@ -61,6 +67,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """How a request is sent: who watches its stream, until when, and who is told of retries."""
+
+    watcher: StreamWatcher | None
+    deadline: float | None
+    on_retry: OnRetry | None
+
+
 @dataclass(slots=True)
 class ResponsesClient:
     """Sends the requests of one turn."""
@@ -69,6 +84,7 @@ class ResponsesClient:
     requests: Requests
     prompt_name: str
     classifier: ItemClassifier
+    background: BackgroundResponses
 
     async def request(
         self,
@@ -78,37 +94,57 @@ class ResponsesClient:
         announcer: StreamAnnouncer | None,
         deadline: float | None,
         on_retry: OnRetry | None = None,
-    ) -> ModelReply:
+    ) -> ModelReply | QueuedReply:
         """Send the unsent items until there is a reply."""
-        try:
-            reply = await self._send(conversation, announcer, deadline, on_retry)
-        except ContainerGone:
-            items = retold(conversation.unsent)
-            if items == conversation.unsent:
-                raise
-            logger.warning("%s: a container is gone; runs in it are sent as text", self.prompt_name)
-            conversation.unsent = items
-            reply = await self._send(conversation, announcer, deadline, on_retry)
+        watcher = StreamWatcher(announcer) if announcer else None
+        if conversation.queued_id is not None:
+            body = await self.background.wait(
+                conversation.queued_id,
+                self.prompt_name,
+                watcher=watcher,
+                deadline=deadline,
+            )
+            reply = ResponsesReply(body, None)
+        else:
+            reply = await self._retold(conversation, Sending(watcher, deadline, on_retry))
+        if is_unfinished(reply.body):
+            return QueuedReply(text_of(reply.body, "id"), reply.request_id)
+        if announcer:
+            announcer.flush()
         body, content = reply.body, self._content(reply)
         return ModelReply(content, status_of(body, content.items), problem_in(body, content.items))
 
-    async def _send(
-        self,
-        conversation: Conversation,
-        announcer: StreamAnnouncer | None,
-        deadline: float | None,
-        on_retry: OnRetry | None,
-    ) -> ResponsesReply:
-        reply = await self.wire.ask(
+    async def cancel(self, response_id: str) -> bool:
+        """Stop a response that the provider makes in the background."""
+        return await self.background.cancel(response_id)
+
+    async def _retold(self, conversation: Conversation, sending: Sending) -> ResponsesReply:
+        """The reply to the next request, in which runs in containers that are gone are text."""
+        if conversation.expired:
+            conversation.unsent = retold(conversation.unsent, conversation.expired)
+            conversation.expired.clear()
+        try:
+            return await self._send(conversation, sending)
+        except ContainerGone as error:
+            items = retold(conversation.unsent)
+            if conversation.reused or items == conversation.unsent:
+                # Other words do not help while the tools name a container that is gone.
+                raise
+            gone = tuple(dict.fromkeys(containers_in(conversation.unsent)))
+            conversation.newly_expired = ExpiredContainers(gone, str(error))
+            logger.warning("%s: a container is gone; runs in it are sent as text", self.prompt_name)
+            conversation.unsent = items
+            return await self._send(conversation, sending)
+
+    async def _send(self, conversation: Conversation, sending: Sending) -> ResponsesReply:
+        return await self.wire.ask(
             self.requests.body(conversation),
             prompt_name=self.prompt_name,
-            watcher=StreamWatcher(announcer) if announcer else None,
-            deadline=deadline,
-            on_retry=on_retry,
+            watcher=sending.watcher,
+            deadline=sending.deadline,
+            on_retry=sending.on_retry,
+            is_background=self.requests.is_background,
         )
-        if announcer:
-            announcer.flush()
-        return reply
 
     def _content(self, reply: ResponsesReply) -> ReplyItems:
         body = reply.body
@@ -240,8 +276,11 @@ class ResponsesEndpoint:
         watcher: StreamWatcher | None = None,
         deadline: float | None = None,
         on_retry: OnRetry | None = None,
+        is_background: bool = False,
     ) -> ResponsesReply:
-        """Send a request until it is answered. With a `watcher` it asks for a stream."""
+        """Send a request until it is answered. With a `watcher` it asks for a stream; of one in the
+        background, only the beginning is read.
+        """
         attempt = _Attempt()
 
         async def on_failure(error: Exception, number: int, pause: float) -> None:
@@ -252,7 +291,7 @@ class ResponsesEndpoint:
 
         try:
             reply = await send_with_retries(
-                lambda: self._once(body, watcher, attempt),
+                lambda: self._once(body, watcher, attempt, is_background),
                 self.retry,
                 deadline,
                 is_passing=is_passing,
@@ -270,6 +309,7 @@ class ResponsesEndpoint:
         body: bytes,
         watcher: StreamWatcher | None,
         attempt: _Attempt,
+        is_background: bool,
     ) -> dict[str, Any]:
         from openai import AsyncStream, HttpxBinaryResponseContent
 
@@ -284,6 +324,9 @@ class ResponsesEndpoint:
         stream = await post(cast_to=object, stream=True, stream_cls=AsyncStream[object])
         attempt.request_id = stream.response.headers.get("x-request-id")
         async with stream:
+            if is_background:
+                # Its id comes first, and is recorded before anything is waited for.
+                return await first_of(stream)
             watcher.begin_attempt()
             return await _collect(stream, watcher)
 
