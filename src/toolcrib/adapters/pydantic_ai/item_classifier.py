@@ -112,6 +112,12 @@ class PartFormat:
     def without_text(self, raw: RawItem) -> RawItem:
         return without_text(raw)
 
+    def said(self, text: str) -> list[RawItem]:
+        return [
+            {"type": RESPONSE, "part": {}},
+            {"type": TEXT, "text": text, "citations": [], "part": {"part_kind": "text"}},
+        ]
+
 
 _FORMAT: Final = PartFormat()
 

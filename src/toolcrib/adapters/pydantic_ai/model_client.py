@@ -260,6 +260,10 @@ class PydanticAIClient:
             announcer.flush()
         return ModelReply(content, *reply_status(response, self.provider))
 
+    async def cancel(self, response_id: str) -> bool:
+        """Nothing is answered in the background here."""
+        return False
+
     async def _send(
         self,
         messages: list[ModelMessage],
