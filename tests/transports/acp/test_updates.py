@@ -12,7 +12,8 @@ from toolcrib.runtime.event_reader import Envelope
 from toolcrib.runtime.messages import PromptResult
 from toolcrib.transports.acp.prompts import response_to
 from toolcrib.transports.acp.tool_calls import kind_by_name, locations_of, title_of
-from toolcrib.transports.acp.updates import MAX_SHOWN, Transcript, answer_in, thought_in
+from toolcrib.transports.acp.updates import MAX_SHOWN, Transcript
+from toolcrib.transports.model_items import answer_in, thought_in
 
 GREET = {"name": "greet"}
 
