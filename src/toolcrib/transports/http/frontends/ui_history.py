@@ -36,7 +36,7 @@ def ui_history(turns: Iterable[PastTurn]) -> list[Json]:
     """The messages of turns, two of each: what the user wrote, and what came of it."""
     messages: list[Json] = []
     for past in turns:
-        text = {"type": "text", "text": past.text, "state": "done"}
+        text = {"type": "text", "text": past.text}
         messages.append({"id": f"prompt-{past.turn}", "role": "user", "parts": [text]})
         answer = UiAnswer()
         for part in past.parts:
