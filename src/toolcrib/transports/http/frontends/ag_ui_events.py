@@ -15,7 +15,7 @@ from toolcrib.transports.http.frontends.turn_parts import (
     ApprovalShown,
     ArgumentsPiece,
     CallBegun,
-    CallEnded,
+    CallOver,
     CallProgress,
     CallReady,
     ClientCallsWait,
@@ -66,7 +66,7 @@ class AgUiEncoding:
         match part:
             case ProseBegun() | ProsePiece() | ProseEnded():
                 yield from _prose_events(part)
-            case CallBegun() | ArgumentsPiece() | CallReady() | CallProgress() | CallEnded():
+            case CallBegun() | ArgumentsPiece() | CallReady() | CallProgress() | CallOver():
                 yield from self._call_events(part)
             case _:
                 yield from self._turn_events(part)
@@ -109,7 +109,7 @@ class AgUiEncoding:
                 yield self._end(result)
 
     def _call_events(
-        self, part: CallBegun | ArgumentsPiece | CallReady | CallProgress | CallEnded
+        self, part: CallBegun | ArgumentsPiece | CallReady | CallProgress | CallOver
     ) -> Iterator[AgUiEvent]:
         match part:
             case CallBegun(call_id=call_id, tool=tool, is_hosted=is_hosted):
@@ -127,7 +127,7 @@ class AgUiEncoding:
             case CallProgress(call_id=call_id, tool=tool, what=what, facts=facts):
                 value = {"toolCallId": call_id, "toolName": tool, "what": what, **facts}
                 yield _custom("toolcrib.tool_progress", value)
-            case CallEnded():
+            case CallOver():
                 yield _result(part)
             case _:
                 assert_never(part)
@@ -171,7 +171,7 @@ def _prose_events(part: ProseBegun | ProsePiece | ProseEnded) -> Iterator[AgUiEv
                 yield {"type": "REASONING_END", **message}
 
 
-def result_content(part: CallEnded) -> str:
+def result_content(part: CallOver) -> str:
     """What came of a call, as the text that the protocol has for it."""
     if part.ending != "done":
         return part.message
@@ -183,7 +183,7 @@ def result_id(call_id: str) -> str:
     return f"result-{call_id}"
 
 
-def _result(part: CallEnded) -> AgUiEvent:
+def _result(part: CallOver) -> AgUiEvent:
     event = {
         "type": "TOOL_CALL_RESULT",
         "messageId": result_id(part.call_id),

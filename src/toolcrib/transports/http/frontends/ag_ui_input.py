@@ -23,7 +23,7 @@ from toolcrib.transports.http.frontends.chat_request import (
 )
 from toolcrib.transports.http.frontends.client_calls import with_deadline
 from toolcrib.transports.http.frontends.turn_parts import (
-    CallEnded,
+    CallOver,
     CallReady,
     ProseBegun,
     ProsePiece,
@@ -187,7 +187,7 @@ def ag_ui_history(turns: Iterable[PastTurn]) -> list[dict[str, Any]]:
                     prose[part_id]["content"] += text
                 case CallReady():
                     messages.append(_call_message(part))
-                case CallEnded():
+                case CallOver():
                     messages.append(_result_message(part))
                 case _:
                     pass
@@ -200,7 +200,7 @@ def _call_message(part: CallReady) -> dict[str, Any]:
     return {"id": part.call_id, "role": "assistant", "toolCalls": [call]}
 
 
-def _result_message(part: CallEnded) -> dict[str, Any]:
+def _result_message(part: CallOver) -> dict[str, Any]:
     message = {
         "id": result_id(part.call_id),
         "role": "tool",

@@ -107,7 +107,7 @@ class CallProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class CallEnded:
+class CallOver:
     """A call is over. `output` is its value, or what the model reads where it has none."""
 
     call_id: str
@@ -164,7 +164,7 @@ TurnPart: TypeAlias = (
     | ArgumentsPiece
     | CallReady
     | CallProgress
-    | CallEnded
+    | CallOver
     | ApprovalShown
     | SourceShown
     | ClientCallsWait

@@ -28,8 +28,8 @@ from toolcrib.ledger.prompt_events import (
 )
 from toolcrib.transports.http.frontends.turn_parts import (
     CallBegun,
-    CallEnded,
     CallEnding,
+    CallOver,
     CallProgress,
     CallReady,
     ProseBegun,
@@ -52,7 +52,7 @@ _IN_DOUBT = "The process ended during this call; whether it took effect is not k
 
 
 @dataclass(slots=True)
-class _ShownCall:
+class _ChatCall:
     """What the front end was shown of a call."""
 
     tool: str
@@ -61,7 +61,7 @@ class _ShownCall:
 
 
 @dataclass(slots=True)
-class _Step:
+class _ReplyStep:
     """What was shown of the reply to one request."""
 
     number: int
@@ -81,10 +81,10 @@ class TurnReader:
         self.turn = turn
         self.has_text = False
         """Whether any text of the model was shown."""
-        self._step: _Step | None = None
+        self._step: _ReplyStep | None = None
         self._prose: tuple[ProseKind, str] | None = None
         self._held_text = ""
-        self._calls: dict[str, _ShownCall] = {}
+        self._calls: dict[str, _ChatCall] = {}
         self._arguments: dict[str, Any] = {}
 
     @property
@@ -129,7 +129,7 @@ class TurnReader:
                 yield from self._progress(event)
             case CallInDoubt(call_id=call_id, tool=tool) if call_id in self.open_calls:
                 self._calls[call_id].is_ended = True
-                yield CallEnded(
+                yield CallOver(
                     call_id, tool.name, "failed", None, _IN_DOUBT, failure_kind="in_doubt"
                 )
             case ToolInvoked(turn=turn, parent_call_id=None) if turn == self.turn:
@@ -172,7 +172,7 @@ class TurnReader:
                 yield from self._reset()
             return
         yield from self.end()
-        self._step = _Step(number, is_seen_whole)
+        self._step = _ReplyStep(number, is_seen_whole)
         yield StepBegun(number)
 
     def _reset(self) -> Iterator[TurnPart]:
@@ -251,7 +251,7 @@ class TurnReader:
             yield from self._flush()
         yield from self._end_prose()
         if call is None:
-            call = self._calls[call_id] = _ShownCall(tool)
+            call = self._calls[call_id] = _ChatCall(tool)
             yield CallBegun(call_id, tool, is_hosted)
         call.is_ready = True
         yield CallReady(call_id, tool, arguments, is_hosted)
@@ -276,7 +276,7 @@ class TurnReader:
         if call.is_ended:
             return
         call.is_ended = True
-        yield CallEnded(
+        yield CallOver(
             event.call_id,
             event.name,
             _ending(event),

@@ -9,7 +9,7 @@ from toolcrib.transports.http.frontends.turn_parts import (
     ApprovalShown,
     ArgumentsPiece,
     CallBegun,
-    CallEnded,
+    CallOver,
     CallProgress,
     CallReady,
     ClientCallsWait,
@@ -83,7 +83,7 @@ def _prose_chunk(part: ProseBegun | ProsePiece | ProseEnded) -> Chunk:
 
 
 def _call_chunks(
-    part: CallBegun | ArgumentsPiece | CallReady | CallProgress | CallEnded | ApprovalShown,
+    part: CallBegun | ArgumentsPiece | CallReady | CallProgress | CallOver | ApprovalShown,
 ) -> Iterator[Chunk]:
     match part:
         case CallBegun(call_id=call_id, tool=tool, is_hosted=is_hosted):
@@ -96,7 +96,7 @@ def _call_chunks(
         case CallProgress(call_id=call_id, tool=tool, what=what, facts=facts):
             data = {"toolCallId": call_id, "toolName": tool, "what": what, **facts}
             yield {"type": "data-tool-progress", "data": data, "transient": True}
-        case CallEnded():
+        case CallOver():
             yield _ending(part)
         case ApprovalShown(approval=approval, may_decide=may_decide):
             yield _approval(approval, may_decide=may_decide)
@@ -131,7 +131,7 @@ def _call(call_id: str, is_hosted: bool) -> Chunk:
     return {"toolCallId": call_id, **({"providerExecuted": True} if is_hosted else {})}
 
 
-def _ending(part: CallEnded) -> Chunk:
+def _ending(part: CallOver) -> Chunk:
     match part.ending:
         case "done":
             call = _call(part.call_id, part.is_hosted)

@@ -9,7 +9,7 @@ from toolcrib.transports.http.frontends.turn_parts import (
     ApprovalShown,
     ArgumentsPiece,
     CallBegun,
-    CallEnded,
+    CallOver,
     CallProgress,
     CallReady,
     ClientCallsWait,
@@ -68,7 +68,7 @@ class UiAnswer:
                 self._prose[part_id]["text"] += text
             case SourceShown():
                 self.parts.append(source_chunk(part))
-            case CallReady() | CallEnded() | ApprovalShown():
+            case CallReady() | CallOver() | ApprovalShown():
                 self._add_call(part)
             case (
                 CallBegun()
@@ -85,7 +85,7 @@ class UiAnswer:
             case _:
                 assert_never(part)
 
-    def _add_call(self, part: CallReady | CallEnded | ApprovalShown) -> None:
+    def _add_call(self, part: CallReady | CallOver | ApprovalShown) -> None:
         match part:
             case CallReady(call_id=call_id, tool=tool, arguments=arguments):
                 call: Json = {
@@ -98,13 +98,13 @@ class UiAnswer:
                     call["providerExecuted"] = True
                 self._calls[call_id] = call
                 self.parts.append(call)
-            case CallEnded(call_id=call_id, ending="done", output=output):
+            case CallOver(call_id=call_id, ending="done", output=output):
                 self._calls[call_id] |= {"state": "output-available", "output": output}
-            case CallEnded(call_id=call_id, ending="denied", message=message):
+            case CallOver(call_id=call_id, ending="denied", message=message):
                 approval = self._calls[call_id].get("approval", {"id": call_id})
                 denied = {**approval, "approved": False, "reason": message}
                 self._calls[call_id] |= {"state": "output-denied", "approval": denied}
-            case CallEnded(call_id=call_id, message=message):
+            case CallOver(call_id=call_id, message=message):
                 self._calls[call_id] |= {"state": "output-error", "errorText": message}
             case ApprovalShown(approval=approval, may_decide=True):
                 request = {
