@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from toolcrib.adapters.items import mapping_of, text_of
+from toolcrib.failures import FailureKind
+from toolcrib.prices.cost import Cost
 from toolcrib.tools.provider_tools import HostedTool
 
 C = TypeVar("C")
@@ -47,6 +49,10 @@ class Invocation:
     error: str | None
     raw: RawItem
     """The item itself, verbatim."""
+    failure_kind: FailureKind = "provider_error"
+    """What a failed call is recorded as; an output hook may have failed it."""
+    cost: Cost | None = None
+    """What the provider bills for it, besides tokens."""
 
 
 class HostedToolCodec(Protocol[C, O_co]):

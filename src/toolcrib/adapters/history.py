@@ -1,30 +1,30 @@
 """The conversation of a turn, and how it is rebuilt from the ledger.
 
-A turn that is resumed repeats no request and no call: its steps come from the ledger. A prompt that
-follows earlier turns starts with their items.
+A turn that is resumed repeats no request and no call: its steps come from the ledger.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from toolcrib.adapters.items import (
-    Item,
-    ReplyItem,
-    TextContent,
-    ToolCallEnd,
-    ToolCallItem,
-    UserMessage,
-    tool_calls,
-)
+from toolcrib.adapters.items import Item, ReplyItem, ToolCallEnd, ToolCallItem, tool_calls
 from toolcrib.adapters.options import Usage
 from toolcrib.calls.recorded_call import repeated_id
 from toolcrib.errors import InvalidState
 from toolcrib.ledger.events import Event, ToolInvoked
-from toolcrib.ledger.prompt_events import ModelResponded, PromptAnswered, PromptStarted
+from toolcrib.ledger.prompt_events import (
+    ModelCancelled,
+    ModelQueued,
+    ModelResponded,
+    ModelRetried,
+    OmittedItem,
+    PromptAnswered,
+    PromptStarted,
+)
+from toolcrib.prices.cost import Cost, CostPart
 
 if TYPE_CHECKING:
     from toolcrib.adapters.tool_calls import ItemClassifier
@@ -47,6 +47,16 @@ class ReplyItems:
     model: str | None = None
     is_paused: bool = False
     """Whether the provider paused: the next request continues the same answer."""
+    cost: Cost | None = None
+    """Of the tokens; None when nobody knows the price."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredContainers:
+    """Containers that the provider no longer has, and how it said so."""
+
+    ids: tuple[str, ...]
+    reason: str
 
 
 @dataclass(slots=True)
@@ -66,6 +76,8 @@ class Conversation:
     calls: int = 0
     """How many calls the model has asked this process to run."""
     usage: Usage = field(default_factory=Usage)
+    cost: Cost = field(default_factory=Cost)
+    """Of the requests, without what the provider bills for calls that it ran."""
     model: str | None = None
     request_ids: list[str] = field(default_factory=list[str])
     last_items: list[ReplyItem] = field(default_factory=list[ReplyItem], repr=False)
@@ -73,6 +85,20 @@ class Conversation:
     is_paused: bool = False
     id_uses: Counter[str] = field(default_factory=Counter[str], repr=False)
     """How often the model has used each call id in this turn."""
+    queued_id: str | None = None
+    """A response that the provider is working on in the background: it is asked for, and nothing is
+    sent, until it is there.
+    """
+    background_ids: list[str] = field(default_factory=list[str])
+    """The responses of this turn that were made in the background and are there."""
+    omitted: list[OmittedItem] = field(default_factory=list[OmittedItem], repr=False)
+    """What of earlier turns could not be said again, until it is recorded."""
+    reused: frozenset[str] = frozenset()
+    """Containers of earlier turns that the tools of this one name."""
+    expired: set[str] = field(default_factory=set[str])
+    """Containers of earlier turns that are gone."""
+    newly_expired: ExpiredContainers | None = None
+    """Containers that were found to be gone, until that is recorded."""
 
     def id_of(self, call: ToolCallItem) -> str:
         """The id of a call of the last reply in the ledger: the model's, unless an earlier reply of
@@ -80,12 +106,19 @@ class Conversation:
         """
         return repeated_id(call.call_id, self.id_uses[call.call_id])
 
+    def next_id(self, call_id: str) -> str:
+        """The id that a call will have in the ledger, while the reply with it still comes in."""
+        return repeated_id(call_id, self.id_uses[call_id] + 1)
+
     def add(self, item: Item) -> None:
         """Add an item of this side: the prompt, or the output of a call."""
         self.unsent.append(item)
 
     def add_reply(self, reply: ReplyItems) -> None:
         """Add a reply of the provider."""
+        if self.queued_id is not None:
+            self.background_ids.append(self.queued_id)
+            self.queued_id = None
         self.steps += 1
         self.count(reply)
         self.last_items = [*self.last_items, *reply.items] if self.is_paused else reply.items
@@ -101,6 +134,8 @@ class Conversation:
     def count(self, reply: ReplyItems) -> None:
         """Count the usage of a reply, also of one that is of no use."""
         self.usage += reply.usage
+        unknown = CostPart("tokens", reply.model or "", reply.usage.total_tokens, None)
+        self.cost += reply.cost or Cost((unknown,))
         self.model = reply.model or self.model
         if reply.request_id:
             self.request_ids.append(reply.request_id)
@@ -111,6 +146,8 @@ class TurnStep:
     """A recorded reply, and the calls that ended before the next one, by id."""
 
     response: ModelResponded
+    retries: int = 0
+    """How many attempts at its request had failed."""
     invoked: dict[str, ToolInvoked] = field(default_factory=dict[str, ToolInvoked])
 
 
@@ -184,51 +221,17 @@ def read_open_prompt(
     return started, list(session.events())
 
 
-def read_earlier_turns(session: Session, provider: str, history: History, turn: int) -> list[Event]:
-    """The events of turns before `turn` that `follow` needs. May touch the disk.
-
-    With a history that the provider keeps, that is the last turn it answered; else a request
-    repeats every turn.
-    """
-    newest: list[Event] = []
-    answered: set[int] = set()
-    last_ids: dict[int, str | None] = {}
-    for event in session.events(kinds=_CONVERSATION, newest_first=True):
-        if getattr(event, "turn", 0) >= turn:
-            continue
-        newest.append(event)
-        match event:
-            case PromptAnswered():
-                answered.add(event.turn)
-            case ModelResponded():
-                last_ids.setdefault(event.turn, event.response_id)
-            case PromptStarted(parent_call_id=None, adapter=adapter) if (
-                adapter == provider and event.turn in answered
-            ):
-                if history == "server" and last_ids.get(event.turn) is not None:
-                    break
-                # Without the id of its last response, every turn is repeated.
-                history = "client"
-            case _:
-                pass
-    return newest[::-1]
-
-
-_CONVERSATION = (
-    PromptStarted.kind,
-    PromptAnswered.kind,
-    ModelResponded.kind,
-    ToolInvoked.kind,
-)
-
-
 def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[TurnStep]:
     """What followed from a prompt, without what followed from prompts within it."""
     steps: list[TurnStep] = []
+    retries = 0
     for event in happened:
         match event:
+            case ModelRetried() if event.turn == started.turn:
+                retries += 1
             case ModelResponded() if event.turn == started.turn:
-                steps.append(TurnStep(event))
+                steps.append(TurnStep(event, retries))
+                retries = 0
             case ToolInvoked() if event.turn == started.turn and steps:
                 steps[-1].invoked[event.call_id] = event
             case _:
@@ -236,30 +239,64 @@ def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[TurnStep
     return steps
 
 
-def spent_within(happened: Iterable[Event], turn: int) -> int:
-    """The tokens of all prompts that calls of a turn evaluated, and of those within them."""
+def queued_response(happened: Iterable[Event], turn: int) -> str | None:
+    """The id of the response that the provider still works on for a turn, if there is one."""
+    response_id: str | None = None
+    for event in happened:
+        match event:
+            case ModelQueued() if event.turn == turn:
+                response_id = event.response_id
+            case ModelResponded() | ModelCancelled() if event.turn == turn:
+                response_id = None
+            case _:
+                pass
+    return response_id
+
+
+@dataclass(frozen=True, slots=True)
+class NestedSpending:
+    """What requests and provider-run calls took; the cost in billionths of a dollar."""
+
+    tokens: int = 0
+    nanos: int = 0
+
+
+def spent_within(happened: Iterable[Event], turn: int) -> NestedSpending:
+    """What all prompts took that calls of a turn evaluated, with those within them."""
     within = {turn}
-    tokens = 0
+    spent = NestedSpending()
     for event in happened:
         match event:
             case PromptStarted() if event.parent_turn in within:
                 within.add(event.turn)
             case ModelResponded() if event.turn in within and event.turn != turn:
-                tokens += Usage(**event.usage).total_tokens
+                tokens = Usage(**event.usage).total_tokens
+                spent = NestedSpending(spent.tokens + tokens, spent.nanos + _nanos(event.cost))
+            case ToolInvoked(cost=cost) if event.turn in within and event.turn != turn:
+                spent = NestedSpending(spent.tokens, spent.nanos + _nanos(cost))
             case _:
                 pass
-    return tokens
+    return spent
+
+
+def _nanos(cost: Cost | None) -> int:
+    return 0 if cost is None else cost.nanos or 0
 
 
 async def take_up(
-    steps: Iterable[TurnStep], conversation: Conversation, tools: TurnTools, turn: int
+    steps: Iterable[TurnStep],
+    conversation: Conversation,
+    tools: TurnTools,
+    turn: int,
+    queued_id: str | None = None,
 ) -> TurnState:
     """Bring a conversation to where it stood. Provider-run calls are accounted for, and recorded
-    where a process died before it could.
+    where a process died before it could. `queued_id` is of a response that is still to come.
     """
     state = TurnState(conversation)
     for step in steps:
         reply = _recorded_reply(step.response, tools.classifier)
+        conversation.usage += Usage(requests=step.retries)
         _answer_calls(state)
         if step.response.status in ("completed", "paused"):
             conversation.add_reply(reply)
@@ -268,7 +305,11 @@ async def take_up(
         else:
             # Nothing can follow from such a reply: the request is made again.
             conversation.count(reply)
+        tools.hosted.costs.model = reply.model or ""
         await tools.hosted.record(reply.items, turn, step.response.status, step.invoked)
+    if queued_id is not None:
+        _answer_calls(state)
+        conversation.queued_id = queued_id
     if state.is_open:
         calls = tool_calls(conversation.last_items)
         conversation.calls += sum(conversation.id_of(call) in state.ends for call in calls)
@@ -295,6 +336,7 @@ def _recorded_reply(event: ModelResponded, classifier: ItemClassifier) -> ReplyI
         request_id=event.request_id,
         model=event.model,
         is_paused=event.status == "paused",
+        cost=event.cost,
     )
 
 
@@ -305,58 +347,3 @@ LOST = ToolCallEnd(
     failure="unavailable",
 )
 """The end of a call that never started, when the ledger does not have what it would need."""
-
-
-def follow(
-    conversation: Conversation,
-    happened: Sequence[Event],
-    provider: str,
-    classifier: ItemClassifier,
-) -> None:
-    """Continue a conversation from the turns that were answered. A provider that keeps the history
-    gets the id of its last response; else all items are sent again, as the ledger has them.
-    """
-    turns = _answered_prompts(happened, provider)
-    if not turns:
-        return
-    if conversation.history == "server":
-        responses = [step.response.response_id for step in steps_of(happened, turns[-1])]
-        if responses and responses[-1] is not None:
-            conversation.last_response_id = responses[-1]
-            return
-    for started in turns:
-        for item in _items_of(happened, started, classifier):
-            conversation.add(item)
-
-
-def _answered_prompts(happened: Sequence[Event], provider: str) -> list[PromptStarted]:
-    """The prompts of people that this provider answered, in order. A prompt that a call evaluated
-    belongs to the call.
-    """
-    answered = {event.turn for event in happened if isinstance(event, PromptAnswered)}
-    return [
-        event
-        for event in happened
-        if isinstance(event, PromptStarted)
-        and event.turn in answered
-        and event.parent_call_id is None
-        and event.adapter == provider
-    ]
-
-
-def _items_of(
-    happened: Sequence[Event], started: PromptStarted, classifier: ItemClassifier
-) -> list[Item]:
-    """The items of an earlier turn: its prompt, its replies and the outputs of its calls."""
-    items: list[Item] = [UserMessage((TextContent(started.text),))]
-    id_uses = Counter[str]()
-    for step in steps_of(happened, started):
-        if step.response.status not in ("completed", "paused"):
-            continue
-        reply = classifier.items(step.response.items)
-        items.extend(reply)
-        for call in tool_calls(reply):
-            id_uses[call.call_id] += 1
-            event = step.invoked.get(repeated_id(call.call_id, id_uses[call.call_id]))
-            items.append(call.output(ToolCallEnd.recorded(event) if event else LOST))
-    return items

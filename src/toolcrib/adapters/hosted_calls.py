@@ -11,10 +11,11 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, assert_never, cast
+from typing import TYPE_CHECKING, Any, assert_never
 
 from toolcrib.adapters.answer import answer_items, codec_view
 from toolcrib.adapters.codec import Codec, Invocation, RawItem
+from toolcrib.adapters.hosted_costs import HostedCosts
 from toolcrib.adapters.items import (
     ContextItem,
     HostedCallItem,
@@ -24,6 +25,7 @@ from toolcrib.adapters.items import (
     ToolCallItem,
     UnknownItem,
     is_sound_id,
+    text_of,
     tool_calls,
 )
 from toolcrib.adapters.type_fit import as_declared
@@ -31,8 +33,12 @@ from toolcrib.approval.decision import Actor
 from toolcrib.calls.provider_calls import ProviderCall, in_provider_call, record_provider_call
 from toolcrib.errors import PromptEvaluationError
 from toolcrib.tools.identity import ToolRef
-from toolcrib.tools.provider_tools import ProviderTool
-from toolcrib.tools.result import ToolResult
+from toolcrib.tools.output_hook import (
+    checked_result,
+    failed_output,
+    hook_failure,
+    output_hook_of,
+)
 
 if TYPE_CHECKING:
     from toolcrib.adapters.credentials import Credentials
@@ -43,46 +49,51 @@ if TYPE_CHECKING:
     from toolcrib.ledger.prompt_events import ModelStatus
     from toolcrib.session.session import Session
     from toolcrib.tools.prepared_tool import PreparedTool
+    from toolcrib.tools.result import ToolResult
 
 
 logger = logging.getLogger(__name__)
 
 
 async def hooked(call: Call, invocation: Invocation) -> Invocation:
-    """The invocation after the tool's output hook; unchanged without a hook, without a value, and
-    when the hook returns None. A hook that fails makes a failed call, not a failed prompt.
+    """The invocation after the tool's output hook; unchanged without a hook and when the hook
+    returns None. A hook that fails makes a failed call, not a failed prompt.
     """
     tool, context = call.tool.tool, call.context
-    hook = (
-        cast("ProviderTool[Any, Any, Any]", tool).handle_provider_output
-        if isinstance(tool, ProviderTool)
-        else None
-    )
-    if hook is None or context is None or invocation.value is None:
+    hook = output_hook_of(tool)
+    if hook is None or context is None:
         return invocation
+    value = invocation.value
+    if value is None:
+        status = text_of(invocation.raw, "status") or "failed"
+        value = failed_output(tool, invocation.error or invocation.message, status)
     try:
         # In a thread, so that a hook may evaluate another prompt and wait for it.
-        result: Any = await asyncio.to_thread(hook, invocation.value, context)
+        result: Any = await asyncio.to_thread(hook, value, context)
         if inspect.isawaitable(result):
             result = await result
-        if result is None:
-            return invocation
-        if not isinstance(result, ToolResult):
-            raise TypeError(f"it returned {type(result).__name__}, not a ToolResult or None")
+        result = checked_result(result)
     except Exception as error:
         logger.exception("handle_provider_output of %s failed", tool.name)
-        text = f"handle_provider_output failed: {type(error).__name__}: {error}"
-        return replace(invocation, success=False, error=text, message=text)
-    return _with_result(invocation, cast("ToolResult[Any]", result))
+        parts = [hook_failure(error), f"the call: {invocation.error}" if invocation.error else ""]
+        text = "; ".join(filter(None, parts))
+        return replace(
+            invocation, success=False, error=text, message=text, failure_kind="hook_error"
+        )
+    return invocation if result is None else _with_result(invocation, result)
 
 
 def _with_result(invocation: Invocation, result: ToolResult[Any]) -> Invocation:
+    """What the hook says of the call is what the call is: a failure of the hook's making is the
+    tool's, and one of the provider's may be none.
+    """
     return replace(
         invocation,
         value=result.value,
         message=result.message or invocation.message,
         success=result.success,
         error=None if result.success else result.message or invocation.error,
+        failure_kind="tool_error",
     )
 
 
@@ -124,6 +135,7 @@ class HostedCalls:
         self._open: list[HostedCallItem] = []
         self.ran: list[HostedInvocation] = []
         self.skipped: Counter[str] = Counter()
+        self.costs = HostedCosts(session, provider)
 
     async def record(
         self,
@@ -192,10 +204,12 @@ class HostedCalls:
         if recorded is not None:
             self.ran.append(HostedInvocation(tool_name, _as_recorded(invocation, recorded)))
             return
+        cost = await self.costs.cost(invocation, item.declaration.tool)
         if prepared is not None:
             call = self._make_call(prepared, call_id, turn)
             with in_provider_call(call):
                 invocation = await hooked(call, invocation)
+        invocation = replace(invocation, cost=cost)
         self.ran.append(HostedInvocation(tool_name, invocation))
         await record_provider_call(
             self._session, self._call(tool_name, invocation, call_id), Actor("rule", "declared")
@@ -216,8 +230,10 @@ class HostedCalls:
             message=hide(invocation.message),
             success=invocation.success,
             error=hide(invocation.error),
+            failure_kind=invocation.failure_kind,
             raw=hide(dict(invocation.raw)),
             caller=self._caller,
+            cost=invocation.cost,
         )
 
     def _call_id(self, invocation: Invocation, turn: int) -> str:
@@ -259,4 +275,12 @@ def _minimal_invocation(item: HostedCallItem) -> Invocation:
 def _as_recorded(invocation: Invocation, event: ToolInvoked) -> Invocation:
     """The invocation as it was recorded, after an output hook may have changed it."""
     error = event.failure.message if event.failure else None
-    return replace(invocation, message=event.message, success=event.success, error=error)
+    kind = event.failure.kind if event.failure else invocation.failure_kind
+    return replace(
+        invocation,
+        message=event.message,
+        success=event.success,
+        error=error,
+        failure_kind=kind,
+        cost=event.cost,
+    )

@@ -39,6 +39,8 @@ class UploadedFile:
 
     file_id: str
     is_image: bool
+    media_type: str | None = None
+    """None when nothing tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,10 @@ class ReasoningItem:
     """What the model thought before it answered or called."""
 
     raw: RawItem = field(hash=False, repr=False)
+    texts: tuple[str, ...] = ()
+    """What it lets others read of it."""
+    is_continued: bool = False
+    """Whether its text goes on from the reasoning before it in the same reply."""
 
 
 @dataclass(frozen=True, slots=True)

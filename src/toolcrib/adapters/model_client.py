@@ -16,7 +16,7 @@ from toolcrib.errors import DeadlinePassed, PromptEvaluationError, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.adapters.history import Conversation, ReplyItems
-    from toolcrib.adapters.loop import StreamAnnouncer
+    from toolcrib.adapters.stream_announcer import StreamAnnouncer
     from toolcrib.ledger.prompt_events import ModelStatus
 
 T = TypeVar("T")
@@ -32,6 +32,28 @@ class ModelReply:
     """Why the turn cannot continue from it; None when it answers, asks for calls, or pauses."""
 
 
+@dataclass(frozen=True, slots=True)
+class QueuedReply:
+    """The provider took a request and works on it in the background."""
+
+    response_id: str
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """An attempt at a request that failed and is made again."""
+
+    attempt: int
+    """Its number, from 1."""
+    reason: str
+    request_id: str | None
+    pause_seconds: float
+
+
+OnRetry = Callable[[FailedAttempt], Awaitable[None]]
+
+
 class ModelClient(Protocol):
     """Sends the requests of one turn to one model."""
 
@@ -42,11 +64,20 @@ class ModelClient(Protocol):
         step: int,
         announcer: StreamAnnouncer | None,
         deadline: float | None,
-    ) -> ModelReply:
-        """Send the unsent items, again after a passing fault; with an `announcer`, as a stream.
+        on_retry: OnRetry | None = None,
+    ) -> ModelReply | QueuedReply:
+        """Send the unsent items, again after a passing fault, of which `on_retry` is told; with an
+        `announcer`, as a stream.
 
+        While the conversation has a `queued_id`, nothing is sent: that response is waited for.
         Raises `PromptEvaluationError` when there is no reply. `deadline` is in the running loop's
         time.
+        """
+        ...
+
+    async def cancel(self, response_id: str) -> bool:
+        """Stop a response that the provider works on in the background; whether it says that it
+        did. Never raises.
         """
         ...
 
@@ -89,8 +120,10 @@ async def send_with_retries(
     *,
     is_passing: Callable[[Exception], bool],
     requested_pause: Callable[[Exception], float | None],
+    on_failure: Callable[[Exception, int, float], Awaitable[None]] | None = None,
 ) -> T:
-    """Send until there is a reply. `deadline` is in the running loop's time.
+    """Send until there is a reply. `deadline` is in the running loop's time. `on_failure` gets the
+    error of an attempt that is made again, its number, and the pause.
 
     Raises `DeadlinePassed`, or the last error of `send` when another attempt would not help or
     would not end in time.
@@ -114,6 +147,8 @@ async def send_with_retries(
             pause = retry.pause(attempt, requested_pause(error))
             if pause is None or (deadline is not None and clock() + pause >= deadline):
                 raise
+            if on_failure is not None:
+                await on_failure(error, attempt, pause)
         await asyncio.sleep(pause)
 
 

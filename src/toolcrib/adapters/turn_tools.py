@@ -7,7 +7,8 @@ provider cannot run is replaced by its fallback, if it has one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, replace
+from dataclasses import fields as fields_of
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolcrib.adapters.credentials import Credentials
@@ -21,6 +22,7 @@ from toolcrib.adapters.tool_declarations import (
     ToolDeclarations,
     as_hosted,
     check_provider,
+    codec_of,
     declare,
 )
 from toolcrib.adapters.type_fit import check_arguments, check_declared
@@ -33,11 +35,12 @@ from toolcrib.calls.executor import Executor
 from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.tools.fallback import AnyFallback, as_fallback, local_tool
 from toolcrib.tools.mcp import McpConfig, mcp_gate
-from toolcrib.tools.prepared_tool import PreparedTool, prepare
+from toolcrib.tools.prepared_tool import PreparedTool, is_available, prepare
 from toolcrib.tools.provider_tools import HostedTool, ProviderTool, kind_of
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
+    from toolcrib.approval.question import Responder
     from toolcrib.calls.execute import Runner
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.outcome import Limits
@@ -54,6 +57,8 @@ class Governance:
 
     policy: Policy | None = None
     approver: Approver | None = None
+    responder: Responder | None = None
+    """Whom handlers ask."""
     hooks: Hooks | None = None
     limits: Limits | None = None
     runners: Mapping[Place, Runner] | None = None
@@ -71,6 +76,8 @@ class WithheldTool:
     tool: ToolRef
     reason: str
     replaced_by: ToolRef | None = None
+    sections: tuple[str, ...] = ()
+    """The sections of the prompt that are left out with it, by path."""
 
 
 def fallback_of(tool: Tool[Any, Any], why: UsageError) -> Tool[Any, Any] | None:
@@ -81,8 +88,11 @@ def fallback_of(tool: Tool[Any, Any], why: UsageError) -> Tool[Any, Any] | None:
     named = fallback_given(tool)
     if named is None:
         return None
-    fallback, config = as_fallback(named), cast("HostedTool[Any]", tool).config
-    ignored = fallback.not_honoured(_options(config))
+    hosted = cast("HostedTool[Any]", tool)
+    fallback, config = as_fallback(named), hosted.config
+    ignored = fallback.not_honoured(
+        [*_options(config), *(f"extra.{name}" for name in hosted.extra)]
+    )
     if ignored:
         raise UsageError(
             f"{why}. The fallback of {tool.name!r} cannot take its place, because it does not "
@@ -102,7 +112,7 @@ def _options(config: Any) -> Mapping[str, Any]:
     """
     return options_of(config) or {
         option.name: getattr(config, option.name)
-        for option in fields(config)
+        for option in fields_of(config)
         if option.default is MISSING or getattr(config, option.name) != option.default
     }
 
@@ -151,6 +161,7 @@ class PromptExecutor(Executor):
             hooks=hooks,
             policy=governance.policy,
             approver=governance.approver,
+            responder=governance.responder,
             limits=governance.limits,
             runners=governance.runners,
             bind_to=governance.bind_to,
@@ -381,7 +392,10 @@ class _Selection:
         return declarations
 
     def _offer(self, tool: PreparedTool) -> HostedDeclaration | None:
-        reason = why_withheld(tool, self._session, self._governance, self._profile.provider)
+        if is_available(tool.tool):
+            reason = why_withheld(tool, self._session, self._governance, self._profile.provider)
+        else:
+            reason = "it says that it cannot be used now"
         if reason is not None:
             self.withheld.append(WithheldTool(tool.ref, reason))
             return None
@@ -397,7 +411,7 @@ class _Selection:
             local = fallback_of(tool.tool, why)
         except UsageError as error:
             raise self._unrenderable(error) from error
-        if local is None and self._profile.on_unsupported == "raise":
+        if local is None and not self._may_drop(tool):
             raise self._unrenderable(why) from why
         if local is not None:
             self._fallbacks.append(local)
@@ -406,16 +420,21 @@ class _Selection:
 
     def _hosted(self, tool: PreparedTool) -> HostedDeclaration:
         view = as_hosted(tool.tool, provider=self._profile.provider)
-        codec = self._profile.codecs.get(view.kind)
-        if codec is None:
-            raise UsageError(_unsupported(view.kind, self._profile))
+        codec = codec_of(view.kind, self._profile)
         if tool.tool.params_type or tool.tool.result_type:
             check_declared(tool.tool, codec)
         declaration = HostedDeclaration(view, codec)
-        if fallback_given(tool.tool) or self._profile.on_unsupported == "drop":
+        if fallback_given(tool.tool) or self._may_drop(tool):
             # An option that the provider cannot do must show now, while it can be replaced.
             declaration.contribute()
         return declaration
+
+    def _may_drop(self, tool: PreparedTool) -> bool:
+        declared = tool.tool
+        is_optional = (
+            isinstance(declared, HostedTool) and cast("HostedTool[Any]", declared).optional
+        )
+        return is_optional or self._profile.on_unsupported == "drop"
 
     def _checked(self, check: Callable[[], None]) -> None:
         try:
@@ -425,10 +444,3 @@ class _Selection:
 
     def _unrenderable(self, error: UsageError) -> PromptEvaluationError:
         return PromptEvaluationError(str(error), prompt_name=self._prompt_name, phase="render")
-
-
-def _unsupported(kind: str, profile: ProviderProfile) -> str:
-    fault = f"Unsupported hosted tool kind {kind!r} for the {profile.provider} adapter"
-    if any(codec.kind == kind for codec in profile.client_codecs):
-        return f"{fault}: {profile.provider} defines it and you run it; declare it with a handler"
-    return f"{fault}; it knows: {', '.join(sorted(profile.codecs)) or 'none'}"

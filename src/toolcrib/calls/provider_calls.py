@@ -12,13 +12,14 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from toolcrib.approval.decision import Actor
 from toolcrib.calls.records import put_down
-from toolcrib.failures import Failure
+from toolcrib.failures import Failure, FailureKind
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.session.turns import in_call, turn_here
 
 if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
     from toolcrib.calls.call import Call
+    from toolcrib.prices.cost import Cost
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import ToolRef
 
@@ -38,6 +39,8 @@ class ProviderCall:
     error: str | None
     raw: Any
     caller: Caller | None = None
+    failure_kind: FailureKind = "provider_error"
+    cost: Cost | None = None
 
 
 async def record_provider_call(session: Session, call: ProviderCall, decided_by: Actor) -> None:
@@ -46,7 +49,7 @@ async def record_provider_call(session: Session, call: ProviderCall, decided_by:
     here = turn_here(session)
     failure = None
     if not call.success:
-        failure = Failure("provider_error", call.error or call.message or "The provider failed.")
+        failure = Failure(call.failure_kind, call.error or call.message or "The provider failed.")
     await session.record(
         ToolInvoked(
             session_id=session.session_id,
@@ -68,6 +71,7 @@ async def record_provider_call(session: Session, call: ProviderCall, decided_by:
             provider=call.provider,
             capability=call.capability,
             raw=call.raw,
+            cost=call.cost,
         )
     )
 

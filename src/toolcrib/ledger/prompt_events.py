@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from base64 import b64decode
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from toolcrib.ledger.events import Event
+from toolcrib.prices.cost import Cost
 from toolcrib.tools.identity import ToolRef
 from toolcrib.vfs.mount import StagedFile
 
@@ -17,6 +19,21 @@ why nothing can follow from it.
 
 TurnOutcome = Literal["completed", "waiting", "failed", "cancelled"]
 """How it stands with a prompt when nobody works on it here any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptAttachment:
+    """An attachment of a prompt, by which later turns say it again: the id that the provider gave
+    it, or the artifact with its content.
+    """
+
+    content: Literal["text", "file", "image"]
+    name: str | None = None
+    media_type: str | None = None
+    file_id: str | None = None
+    artifact_id: str | None = None
+    """The artifact is the text, or the bytes as base64. Equal content has one artifact."""
+    artifact_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +58,7 @@ class PromptStarted(Event):
     transport: str | None = None
     instructions: str | None = None
     """What the host told the model apart from the text."""
+    attachments: tuple[KeptAttachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +87,8 @@ class ToolWithheld(Event):
     reason: str
     replaced_by: ToolRef | None = None
     """The local tool that is offered in its place."""
+    sections: tuple[str, ...] = ()
+    """The sections of the prompt that were left out with it, by path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +105,103 @@ class FilesStaged(Event):
     files: tuple[StagedFile, ...]
     empty: tuple[str, ...] = ()
     """Files of no bytes: there was nothing to give."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerUsed(Event):
+    """Code of a turn runs in this container of the provider. Turns that follow use it again while
+    it lives.
+    """
+
+    kind: ClassVar[str] = "container.used"
+    turn: int
+    tool: str
+    container_id: str
+    options: str
+    """The digest of the options with which the provider made it."""
+    is_nested: bool = False
+    """Whether the turn is part of a call: then only the turn itself uses the container again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerExpired(Event):
+    """A container of earlier turns is gone, with its files and variables. The provider makes a new
+    one for the next code, and runs in the old one are said again as text.
+    """
+
+    kind: ClassVar[str] = "container.expired"
+    turn: int
+    container_ids: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OmittedItem:
+    """Something of an earlier turn that a prompt which follows it does not say again."""
+
+    turn: int
+    """The earlier turn."""
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryOmitted(Event):
+    """What a prompt could not say again of the turns that it follows."""
+
+    kind: ClassVar[str] = "history.omitted"
+    turn: int
+    items: tuple[OmittedItem, ...]
+
+
+CompactionMethod = Literal["provider", "summary"]
+"""How a conversation was shortened: by the provider, or by a prompt that asked for a summary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryCompacted(Event):
+    """The conversation was shortened. Prompts that follow start from this instead of from the turns
+    up to `turn`, which stay in the ledger.
+    """
+
+    kind: ClassVar[str] = "history.compacted"
+    turn: int
+    adapter: str
+    model: str
+    method: CompactionMethod
+    items: list[Any]
+    """The provider's own items, verbatim; none for a summary."""
+    text: str | None = None
+    """The summary."""
+    request_id: str | None = None
+    usage: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelQueued(Event):
+    """The provider took a request and answers it in the background. Who goes on with the turn, here
+    or in another process, asks for this response and makes no request of its own.
+    """
+
+    kind: ClassVar[str] = "model.queued"
+    turn: int
+    step: int
+    response_id: str
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCancelled(Event):
+    """A response in the background was cancelled, because the turn was. Going on with the turn
+    makes the request again.
+    """
+
+    kind: ClassVar[str] = "model.cancelled"
+    turn: int
+    step: int
+    response_id: str
+    is_confirmed: bool
+    """Whether the provider said that it stopped; otherwise it may have gone on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +228,25 @@ class ModelResponded(Event):
     model: str | None
     items: list[Any]
     usage: dict[str, int]
+    cost: Cost | None = None
+    """Of the tokens; None when nobody knows the price."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRetried(Event):
+    """A request to the model failed and is sent again. Tools that the provider runs may have run in
+    the failed attempt too.
+    """
+
+    kind: ClassVar[str] = "model.retried"
+    turn: int
+    step: int
+    attempt: int
+    """The number of the attempt that failed, from 1."""
+    reason: str
+    request_id: str | None
+    """The provider's id of the attempt that failed."""
+    pause_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,15 +278,90 @@ class TextDelta(Event):
     turn: int
     step: int
     text: str
+    is_restart: bool = False
+    """The request was made again and the answer came out otherwise: this piece begins it anew, and
+    those of the step before it are void."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningDelta(Event):
+    """A piece of the model's visible reasoning while it is produced. On the bus only; the response
+    has the whole in `reasoning`.
+    """
+
+    kind: ClassVar[str] = "model.reasoning_delta"
+    turn: int
+    step: int
+    index: int
+    """Which text of the step it belongs to, from 0: models think in paragraphs with titles."""
+    text: str
+    is_restart: bool = False
+    """This piece begins the text anew, as in `TextDelta`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentsDelta(Event):
+    """A piece of the arguments of a call that this process is to run, while the model writes them.
+    On the bus only. The arguments of a tool that takes secrets come in one piece, without them.
+    """
+
+    kind: ClassVar[str] = "model.arguments_delta"
+    turn: int
+    step: int
+    call_id: str
+    """The id that the call has in the ledger."""
+    tool: str
+    text: str
+    """JSON for a function, free text for a custom tool; empty where the call only begins."""
+
+
+HostedStatus = Literal[
+    "in_progress", "searching", "interpreting", "generating", "completed", "failed", "incomplete"
+]
+"""How far a provider-run call is. The last three are ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartialImage:
+    """A picture that is not finished yet. A later one of the same call takes its place."""
+
+    index: int
+    """From 0, in the order of the pictures of its call."""
+    media_type: str
+    base64: str = field(repr=False)
+
+    @property
+    def data(self) -> bytes:
+        """The picture itself."""
+        return b64decode(self.base64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedToolProgress(Event):
-    """A provider-run call moves on while the answer is produced. On the bus only."""
+    """A provider-run call moves on while the answer is produced. On the bus only; the whole is in
+    the `ToolInvoked` of the same call.
+
+    Of `code`, `output`, `arguments`, `queries`, `url` and `image` an event has those that it
+    brings. The first three are pieces: they follow those that the same call brought before.
+    """
 
     kind: ClassVar[str] = "model.hosted_progress"
     turn: int
     step: int
-    item_id: str
-    item_type: str
-    what: str
+    call_id: str
+    tool: str
+    """The name of the tool as the prompt declares it."""
+    capability: str
+    """The kind of the tool, as in `ToolInvoked`."""
+    status: HostedStatus
+    code: str | None = None
+    """A piece of the program, or of the commands, that it runs."""
+    output: str | None = None
+    """A piece of what the program printed."""
+    arguments: str | None = None
+    """A piece of the arguments, as JSON."""
+    queries: tuple[str, ...] = ()
+    """What it searches for."""
+    url: str | None = None
+    """The page that it opens."""
+    image: PartialImage | None = None

@@ -13,6 +13,7 @@ from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.tools.identity import BindTo
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.options import Budget
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.approval.approvers import Approver
     from toolcrib.calls.hooks import Hooks
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.notifications.options import NotificationEvent, NotificationOptions
+    from toolcrib.prices.table import Prices
     from toolcrib.project.project import Project
     from toolcrib.project.settings import (
         LogFormatChoice,
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from toolcrib.runtime.quotas import PrincipalLimits
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.store.anchors import AnchorOptions, AnchorTarget
-    from toolcrib.store.prices import Prices
     from toolcrib.store.retention import Retention
     from toolcrib.toolsets.toolset import Toolset
 
@@ -228,6 +229,7 @@ def runtime_config(
         approve_own_calls=options.approve_own_calls,
         bind_to=options.bind_to,
         limits=_call_limits(project),
+        budget=_budget(project),
         egress=EgressPolicy.of(options.allow_egress or ()),
         callers_choose=_caller_choices(options),
         principal_limits=_principal_limits(options),
@@ -265,6 +267,16 @@ def _call_limits(project: Project | None) -> Limits | None:
         return None
     bounds = {name: each for name, each in asdict(project.limits.call).items() if each is not None}
     return Limits(**bounds) if bounds else None
+
+
+def _budget(project: Project | None) -> Budget | None:
+    from toolcrib.adapters.options import Budget
+
+    if project is None:
+        return None
+    prompt = asdict(project.limits.prompt)
+    bounds = {name: each for name, each in prompt.items() if each is not None}
+    return Budget(**bounds) if bounds else None
 
 
 def _adapter(options: RuntimeOptions) -> PromptAdapter | None:
@@ -377,7 +389,7 @@ def notifications_of(options: RuntimeOptions) -> list[NotificationOptions]:
 
 def prices_of(project: Project | None) -> Prices | None:
     """The prices of a project; None when it has none of its own. Raises `UsageError`."""
-    from toolcrib.store.prices import read_prices
+    from toolcrib.prices.table import read_prices
 
     return None if project is None or project.prices is None else read_prices(project.prices)
 

@@ -187,6 +187,7 @@ class LiveSession:
             hooks=self._hooks,
             policy=config.policy,
             approver=config.approver,
+            responder=config.responder,
             limits=config.limits,
             runners={"client": self.client},
             bind_to=config.bind_to,
@@ -202,6 +203,11 @@ class LiveSession:
     def is_in_use(self) -> bool:
         """Whether a call or prompt runs, somebody reads the events, or a client is attached."""
         return bool(self._calls or self._readers or self.slot.is_busy or self.client.is_attached)
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether somebody reads the events, or a client is attached."""
+        return bool(self._readers) or self.client.is_attached
 
     def note_declared(self, params: ResumeSession) -> None:
         """Remember what a client has declared since the session was opened."""
@@ -281,6 +287,7 @@ class LiveSession:
         self.executor.replace_governance(
             policy=config.policy, approver=config.approver, hooks=hooks
         )
+        self.executor.responder = config.responder
         self._config, self._hooks = config, hooks
 
     def governance(self, names: Collection[str], caller: Caller) -> Governance:
@@ -289,6 +296,7 @@ class LiveSession:
         return Governance(
             policy=config.policy,
             approver=config.approver,
+            responder=config.responder,
             hooks=prompt_hooks(self._hooks, self.executor, names),
             limits=config.limits,
             runners={"client": self.client},

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.approval.grant import PastCall
 from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
+    CallDeferred,
     CallInDoubt,
     CallStarted,
     Event,
     ToolInvoked,
 )
-from toolcrib.ledger.prompt_events import PromptStarted
+from toolcrib.ledger.prompt_events import ModelResponded, PromptStarted
 from toolcrib.ledger.record import MissingPayloads, Record
+from toolcrib.prices.cost import Cost, CostPart
 
 if TYPE_CHECKING:
     from toolcrib.store.store import Store
@@ -87,19 +89,27 @@ def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
                 who = f"{decided.decision.kind} by {decided.actor.kind} {decided.actor.name}"
                 name = tools.get(event.call_id, "")
                 entries.append(Entry(event.at, event.call_id, name, "decided", who))
-            case CallInDoubt():
-                entries.append(
-                    Entry(
-                        event.at,
-                        event.call_id,
-                        event.tool.name,
-                        "in_doubt",
-                        "Not known to have run",
-                    )
-                )
+            case CallDeferred() | CallInDoubt():
+                entries.append(_open(event))
             case _:
                 pass
     return tuple(entries)
+
+
+def _open(event: CallDeferred | CallInDoubt) -> Entry:
+    name = event.tool.name
+    if isinstance(event, CallInDoubt):
+        return Entry(event.at, event.call_id, name, "in_doubt", "Not known to have run")
+    text = "Its result comes from outside"
+    return Entry(
+        event.at,
+        event.call_id,
+        name,
+        "waiting",
+        text,
+        arguments=event.params,
+        turn=event.turn,
+    )
 
 
 def past_calls(store: Store, session_id: str, limit: int) -> Iterator[PastCall]:
@@ -149,3 +159,23 @@ def _invoked(event: ToolInvoked) -> Entry:
         turn=event.turn,
         parent_call_id=event.parent_call_id,
     )
+
+
+SPENDING_KINDS: Final = (ModelResponded.kind, ToolInvoked.kind)
+"""The kinds of records that have a cost."""
+
+
+def cost_in(happened: Iterable[Event], turn: int | None) -> Cost:
+    """What these events cost, in all turns or in one; what has no known price is named."""
+    cost = Cost()
+    for event in happened:
+        match event:
+            case ModelResponded() if turn in (None, event.turn):
+                tokens = event.usage.get("input_tokens", 0) + event.usage.get("output_tokens", 0)
+                unknown = CostPart("tokens", event.model or "", tokens, None)
+                cost += event.cost or Cost((unknown,))
+            case ToolInvoked(cost=Cost() as own) if turn in (None, event.turn):
+                cost += own
+            case _:
+                pass
+    return cost

@@ -33,6 +33,7 @@ from toolcrib.adapters.items import (
     maybe_int,
     maybe_text,
     text_of,
+    texts_of,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ TOOL_RETURN = "tool_return"
 NATIVE_CALL = "native_call"
 NATIVE_RETURN = "native_return"
 FILE = "file"
+GROQ = "groq"
+"""The provider that thinks on where a call of its own cut its reasoning in two."""
 UNREAD = "unread"
 """The key of a response's details with the content that has no part."""
 
@@ -122,6 +125,18 @@ def read_message(raw: RawItem) -> ModelMessage:
     notes = tuple(_annotation(note) for note in mappings_of(raw, "citations"))
     text = MessageText(text_of(raw, "text"), notes)
     return ModelMessage((text,), raw, _PHASES.get(text_of(raw, "phase")))
+
+
+def reasoning_in(raw: RawItem) -> tuple[str, ...]:
+    """The readable texts of a thinking item. Models that do not summarise give the raw ones."""
+    part = mapping_of(raw, "part")
+    text = text_of(part, "content")
+    return (text,) if text else raw_reasoning(mapping_of(part, "provider_details"))
+
+
+def raw_reasoning(details: Mapping[str, Any]) -> tuple[str, ...]:
+    """The reasoning in the details of a thinking part."""
+    return tuple(filter(None, texts_of(details, "raw_content")))
 
 
 def messages_in(raws: Sequence[RawItem]) -> list[ModelMessage | None]:

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.options import check_domains
+from toolcrib.tools.result import NamedFields
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
-class WebSearchResult:
+class WebSearchResult(NamedFields):
     """The answer, the sources that it cites, and all addresses that were visited."""
 
     text: str
@@ -138,5 +139,7 @@ def country_codes() -> frozenset[str]:
 
 @functools.cache
 def time_zones() -> frozenset[str]:
-    """Every IANA time zone, independent of the operating system."""
-    return frozenset(files("tzdata").joinpath("zones").read_text("utf-8").split())
+    """Every IANA time zone of a place, independent of the operating system."""
+    # `Factory` stands for a clock that nobody has set.
+    zones = files("tzdata").joinpath("zones").read_text("utf-8").split()
+    return frozenset(zones) - {"Factory"}
