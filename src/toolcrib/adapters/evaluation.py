@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -44,6 +44,7 @@ from toolcrib.ledger.prompt_events import PromptAnswered, PromptResumed, PromptS
 from toolcrib.prices.cost import Cost
 from toolcrib.session.turns import call_here, turn_here
 from toolcrib.store.store import ask_store
+from toolcrib.tools.citations import cited_source
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from toolcrib.ledger.events import Event
     from toolcrib.prompt.prompt import RenderedPrompt
     from toolcrib.session.session import Session
+    from toolcrib.tools.citations import AnyCitation, CitedSource
 
 
 O = TypeVar("O")  # noqa: E741
@@ -313,7 +315,7 @@ class Evaluation(Generic[O]):
             skipped=MappingProxyType(dict(hosted.skipped)),
         )
         if not waiting:
-            await self._record_answer(response.text, turn.number)
+            await self._record_answer(response, turn.number)
         return response
 
     def _cost(self, conversation: Conversation) -> Cost:
@@ -350,7 +352,7 @@ class Evaluation(Generic[O]):
                 outputs.whole[hosted.tool.name] = output
         return outputs
 
-    async def _record_answer(self, text: str, turn: int) -> None:
+    async def _record_answer(self, response: PromptResponse[O], turn: int) -> None:
         session = self._session
         await session.record(
             PromptAnswered(
@@ -358,9 +360,14 @@ class Evaluation(Generic[O]):
                 at=session.clock(),
                 turn=turn,
                 prompt_name=self._prompt.name,
-                text=self._credentials.hide(text),
+                text=self._credentials.hide(response.text),
+                sources=tuple(self._source(citation) for citation in response.citations),
             )
         )
+
+    def _source(self, citation: AnyCitation) -> CitedSource:
+        source, hide = cited_source(citation), self._credentials.hide
+        return replace(source, url=hide(source.url), title=hide(source.title))
 
     def _unreadable(self, message: str, conversation: Conversation) -> PromptEvaluationError:
         ids = conversation.request_ids

@@ -80,10 +80,15 @@ def _parsed(call: Mapping[str, Any]) -> Any:
     for name in ("arguments", "args"):
         arguments = call.get(name)
         if isinstance(arguments, str):
-            try:
-                return from_json(arguments)
-            except ValueError:
-                return arguments
+            return parsed_arguments(arguments)
         if arguments is not None:
             return arguments
     return call.get("input")
+
+
+def parsed_arguments(text: str) -> Any:
+    """The arguments that a model wrote: JSON, or a free text."""
+    try:
+        return from_json(text)
+    except ValueError:
+        return text

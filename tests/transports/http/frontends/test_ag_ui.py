@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from typing import Any
 
@@ -88,7 +89,7 @@ async def test_a_call_has_arguments_progress_and_a_result(browser: FrontendClien
         run = await browser.ask("agent.run", "call", text="Greet Ada.")
 
     _, asked, result, answer = run["messages"]
-    assert asked["toolCalls"][0]["function"] == {"name": "greet", "arguments": '{"name":"Ada"}'}
+    assert asked["toolCalls"][0]["function"] == {"name": "greet", "arguments": '{"name": "Ada"}'}
     assert (result["role"], result["toolCallId"]) == ("tool", asked["toolCalls"][0]["id"])
     assert (result["content"], answer["content"]) == ("Hello, Ada!", "All is well with the till.")
     progress = [e["value"] for e in run["events"] if e.get("name") == "toolcrib.tool_progress"]
@@ -171,8 +172,6 @@ async def test_an_unclear_answer_decides_nothing(browser: FrontendClient, payloa
 
 async def test_who_may_not_decide_gets_no_interrupt(browser: FrontendClient) -> None:
     """Bob is no approver: the run goes on when the lead has decided."""
-    import asyncio
-
     async with chat_host(*GUARDED) as host:
         await open_agent(browser, host, "lead", BOB)
         running = asyncio.ensure_future(browser.ask("agent.run", "lead", text="Greet Bob."))

@@ -12,6 +12,7 @@ from tests.adapters.openai.scripted_provider import Events, call, events_of, mes
 from tests.node.peers import needs_node
 from tests.transports.http.frontends.chat_host import ADA, BOB, LEAD, ChatHost, chat_host
 from tests.transports.http.frontends.frontend_client import FrontendClient, Json, frontend_client
+from toolcrib.tools.web_search import web_search_tool
 
 pytestmark = needs_node
 DONE = response(message("All is well with the till."))
@@ -59,6 +60,7 @@ async def test_text_streams_into_one_message(browser: FrontendClient) -> None:
         "turn": 1,
         "status": "completed",
         "usage": {"requests": 1, "input_tokens": 10, "output_tokens": 5},
+        "cost": None,
     }
 
 
@@ -312,3 +314,79 @@ async def test_tools_of_the_front_end_run_there(browser: FrontendClient) -> None
         assert "Bergen" in str(host.provider.bodies[-1]["input"])
     assert call_of(shown)["output"] == {"city": "Bergen"}
     assert text_of(shown) == "All is well with the till."
+
+
+CITED = {
+    "type": "url_citation",
+    "url": "https://tills.example/jams",
+    "title": "Jams of tills",
+    "start_index": 0,
+    "end_index": 5,
+}
+SEARCH = {
+    "type": "web_search_call",
+    "id": "ws_1",
+    "status": "completed",
+    "action": {"type": "search", "query": "till jams"},
+}
+
+
+async def test_a_tool_of_the_provider_shows_its_run_and_its_sources(
+    browser: FrontendClient,
+) -> None:
+    """The run is a tool part that nobody here runs, and what the answer cites is a source; the same
+    after a reload.
+    """
+    reply = response(SEARCH, message("Tills jam.", CITED, CITED))
+    async with chat_host(reply, hosted_tools=[web_search_tool()]) as host:
+        await open_chat(browser, host, "search")
+        shown = await browser.ask("ui.send", "search", text="Why do tills jam?")
+        loaded = await host.client.get("/v1/ui-stream/search/messages", headers=host.as_(ADA))
+
+    part = call_of(shown)
+    assert (part["type"], part["state"]) == ("tool-web_search", "output-available")
+    assert part["providerExecuted"] is True
+    (source,) = parts_of(shown, "source")
+    assert (source["type"], source["url"], source["title"]) == (
+        "source-url",
+        "https://tills.example/jams",
+        "Jams of tills",
+    )
+    kinds = [each["type"] for each in loaded.json()["messages"][-1]["parts"]]
+    assert kinds == ["step-start", "tool-web_search", "text", "source-url"]
+
+
+async def test_arguments_stream_while_the_model_writes_them(browser: FrontendClient) -> None:
+    """The part of the call is there before its arguments are whole."""
+    item = call("greet", {"name": "Ada"})
+    added = {
+        "type": "response.output_item.added",
+        "item": item,
+        "output_index": 0,
+        "item_id": "fc_1",
+    }
+    deltas = [
+        {
+            "type": "response.function_call_arguments.delta",
+            "delta": piece,
+            "item_id": "fc_1",
+            "output_index": 0,
+            "sequence_number": 2,
+        }
+        for piece in ('{"na', 'me": "A', 'da"}')
+    ]
+    whole = events_of(response(item))
+    opened = {**added, "item": {**item, "arguments": ""}, "sequence_number": 1}
+    events = [whole[0], opened, *deltas, *whole[2:]]
+    async with chat_host(Events(events), DONE) as host:
+        await open_chat(browser, host, "arguments")
+        states = await browser.ask("ui.read", "arguments", text="Greet Ada.")
+
+    inputs = [
+        (part["state"], part.get("input"))
+        for state in states
+        for part in state["parts"]
+        if part["type"] == "tool-greet"
+    ]
+    assert ("input-streaming", {"name": "A"}) in inputs
+    assert inputs[-1] == ("output-available", {"name": "Ada"})

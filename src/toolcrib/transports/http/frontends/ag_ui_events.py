@@ -22,6 +22,7 @@ from toolcrib.transports.http.frontends.turn_parts import (
     ProseBegun,
     ProseEnded,
     ProsePiece,
+    QuestionShown,
     SourceShown,
     StepBegun,
     StepEnded,
@@ -29,6 +30,7 @@ from toolcrib.transports.http.frontends.turn_parts import (
     TurnBegun,
     TurnOver,
 )
+from toolcrib.transports.http.frontends.ui_chunks import question_facts
 
 if TYPE_CHECKING:
     from toolcrib.errors import Refused
@@ -66,6 +68,8 @@ class AgUiEncoding:
         match part:
             case ProseBegun() | ProsePiece() | ProseEnded():
                 yield from _prose_events(part)
+            case StepBegun() | StepEnded() | StepReset():
+                yield _step_event(part)
             case CallBegun() | ArgumentsPiece() | CallReady() | CallProgress() | CallOver():
                 yield from self._call_events(part)
             case _:
@@ -77,28 +81,17 @@ class AgUiEncoding:
 
     def _turn_events(
         self,
-        part: TurnBegun
-        | StepBegun
-        | StepEnded
-        | StepReset
-        | ApprovalShown
-        | SourceShown
-        | ClientCallsWait
-        | TurnOver,
+        part: TurnBegun | ApprovalShown | QuestionShown | SourceShown | ClientCallsWait | TurnOver,
     ) -> Iterator[AgUiEvent]:
         match part:
             case TurnBegun(session_id=session_id, turn=turn):
                 yield _custom("toolcrib.turn", {"sessionId": session_id, "turn": turn})
-            case StepBegun(step=step):
-                yield {"type": "STEP_STARTED", "stepName": f"step-{step}"}
-            case StepEnded(step=step):
-                yield {"type": "STEP_FINISHED", "stepName": f"step-{step}"}
-            case StepReset(step=step):
-                yield _custom("toolcrib.step_reset", {"stepName": f"step-{step}"})
             case ApprovalShown(approval=approval, may_decide=True):
                 self._interrupts.append(_interrupt(approval))
             case ApprovalShown(approval=approval):
                 yield _custom("toolcrib.approval_elsewhere", _approval(approval))
+            case QuestionShown():
+                yield _custom("toolcrib.question", question_facts(part))
             case SourceShown(title=title, url=url, file_name=file_name):
                 source = {"title": title, "url": url, "fileName": file_name}
                 yield _custom("toolcrib.source", _known(source))
@@ -133,7 +126,10 @@ class AgUiEncoding:
                 assert_never(part)
 
     def _end(self, result: PromptResult) -> AgUiEvent:
-        finished = {"type": "RUN_FINISHED", **self._run, "usage": [_usage(result)]}
+        finished: AgUiEvent = {"type": "RUN_FINISHED", **self._run, "usage": [_usage(result)]}
+        if result.cost is not None:
+            # The protocol counts tokens and has no price for them.
+            finished["metadata"] = {"cost": result.cost}
         match result.status:
             case "completed":
                 return {**finished, "outcome": {"type": "success"}}
@@ -151,6 +147,18 @@ class AgUiEncoding:
                 return {"type": "RUN_ERROR", "message": text, "code": code}
             case _:
                 assert_never(result.status)
+
+
+def _step_event(part: StepBegun | StepEnded | StepReset) -> AgUiEvent:
+    name = {"stepName": f"step-{part.step}"}
+    match part:
+        case StepBegun():
+            return {"type": "STEP_STARTED", **name}
+        case StepEnded():
+            return {"type": "STEP_FINISHED", **name}
+        case StepReset():
+            # The protocol cannot take back what a message said.
+            return _custom("toolcrib.step_reset", name)
 
 
 def _prose_events(part: ProseBegun | ProsePiece | ProseEnded) -> Iterator[AgUiEvent]:

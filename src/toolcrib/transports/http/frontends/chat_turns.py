@@ -307,7 +307,7 @@ class ChatTurns:
                     if running.result.exception() is not None:
                         return
                     last_seq = (await self._operations.get_session(session_id)).last_seq
-                elif _waits_for_frontend(running, reader):
+                elif reader.waits_for(running.calls.waiting):
                     return
                 elif not await self._changed(running, {following, ending}, last_seq):
                     yield "quiet"
@@ -367,12 +367,6 @@ class ChatTurns:
         if result.turn and reader.turn is None:
             yield TurnBegun(result.session_id, result.turn)
         yield TurnOver(result)
-
-
-def _waits_for_frontend(running: RunningTurn, reader: TurnReader) -> bool:
-    """Whether every call that is open waits for the front end."""
-    waiting = running.calls.waiting
-    return bool(waiting) and reader.open_calls == waiting
 
 
 async def _next(events: SessionEvents) -> Event | None:

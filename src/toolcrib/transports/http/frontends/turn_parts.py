@@ -129,6 +129,21 @@ class ApprovalShown:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionShown:
+    """A running call asks the person something, or the question is over. It is answered with the
+    operation `questions.answer`.
+    """
+
+    question_id: str
+    call_id: str
+    tool: str = ""
+    text: str = ""
+    schema: Mapping[str, Any] | None = None
+    is_secret: bool = False
+    is_open: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class SourceShown:
     """The answer cites a page or a file."""
 
@@ -166,6 +181,7 @@ TurnPart: TypeAlias = (
     | CallProgress
     | CallOver
     | ApprovalShown
+    | QuestionShown
     | SourceShown
     | ClientCallsWait
     | TurnOver

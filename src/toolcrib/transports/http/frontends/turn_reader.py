@@ -14,19 +14,26 @@ from toolcrib.ledger.events import (
     ApprovalRequested,
     CallInDoubt,
     CallStarted,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionClosed,
     ToolEmitted,
     ToolInvoked,
     ToolOutput,
     ToolProgress,
 )
 from toolcrib.ledger.prompt_events import (
+    ArgumentsDelta,
+    HostedToolProgress,
     ModelAsked,
     ModelResponded,
     PromptAnswered,
     PromptStarted,
+    ReasoningDelta,
     TextDelta,
 )
 from toolcrib.transports.http.frontends.turn_parts import (
+    ArgumentsPiece,
     CallBegun,
     CallEnding,
     CallOver,
@@ -36,16 +43,19 @@ from toolcrib.transports.http.frontends.turn_parts import (
     ProseEnded,
     ProseKind,
     ProsePiece,
+    QuestionShown,
+    SourceShown,
     StepBegun,
     StepEnded,
     StepReset,
     TurnBegun,
     TurnPart,
 )
-from toolcrib.transports.model_items import answer_in, arguments_in, thought_in
+from toolcrib.transports.model_items import answer_in, arguments_in, parsed_arguments, thought_in
 
 if TYPE_CHECKING:
     from toolcrib.ledger.events import Event
+    from toolcrib.ledger.prompt_events import PartialImage
 
 _COUNTED = ("completed", "paused")
 _IN_DOUBT = "The process ended during this call; whether it took effect is not known."
@@ -56,8 +66,10 @@ class _ChatCall:
     """What the front end was shown of a call."""
 
     tool: str
+    step: int | None
     is_ready: bool = False
     is_ended: bool = False
+    arguments_text: str = ""
 
 
 @dataclass(slots=True)
@@ -69,6 +81,7 @@ class _ReplyStep:
     """Whether its pieces were heard from the first on; otherwise only the whole counts."""
     text: str = ""
     reasoning: str = ""
+    reasoning_index: int = 0
     prose_count: int = 0
 
 
@@ -92,6 +105,13 @@ class TurnReader:
         """The calls that are shown and have not ended."""
         return frozenset(call_id for call_id, call in self._calls.items() if not call.is_ended)
 
+    def waits_for(self, call_ids: frozenset[str]) -> bool:
+        """Whether these calls, which the front end runs, are shown whole and no other is open."""
+        is_shown = all(
+            call_id in self._calls and self._calls[call_id].is_ready for call_id in call_ids
+        )
+        return bool(call_ids) and is_shown and self.open_calls == call_ids
+
     def read(self, event: Event) -> Iterator[TurnPart]:
         """The parts for one event; most events have none, or one."""
         match event:
@@ -99,20 +119,23 @@ class TurnReader:
             case PromptStarted(turn=turn, parent_call_id=None) if self.turn is None:
                 self.turn = turn
                 yield TurnBegun(event.session_id, turn)
-            case ModelAsked() | TextDelta() | ModelResponded() | PromptAnswered():
+            case ModelAsked() | ModelResponded() | PromptAnswered():
                 if event.turn == self.turn:
                     yield from self._read_model(event)
+            case TextDelta() | ReasoningDelta() | ArgumentsDelta() | HostedToolProgress():
+                if event.turn == self.turn and self._hears_whole(event.step):
+                    yield from self._read_piece(event)
+            case QuestionAsked() | QuestionAnswered() | QuestionClosed():
+                yield from _question(event)
             case _:
                 yield from self._read_call(event)
 
     def _read_model(
-        self, event: ModelAsked | TextDelta | ModelResponded | PromptAnswered
+        self, event: ModelAsked | ModelResponded | PromptAnswered
     ) -> Iterator[TurnPart]:
         match event:
             case ModelAsked(step=step):
                 yield from self._begin_step(step, is_seen_whole=True)
-            case TextDelta(step=step, text=text):
-                yield from self._piece("text", step, text)
             case ModelResponded():
                 yield from self._responded(event)
             case PromptAnswered():
@@ -120,11 +143,47 @@ class TurnReader:
             case _:
                 assert_never(event)
 
+    def _hears_whole(self, step: int) -> bool:
+        """Whether the pieces of a step were heard from the first on."""
+        return self._step is not None and self._step.number == step and self._step.is_seen_whole
+
+    def _read_piece(
+        self, event: TextDelta | ReasoningDelta | ArgumentsDelta | HostedToolProgress
+    ) -> Iterator[TurnPart]:
+        match event:
+            case TextDelta(text=text, is_restart=is_restart):
+                if is_restart:
+                    yield from self._reset(keeps_reasoning=True)
+                yield from self._whole("text", text)
+            case ReasoningDelta():
+                yield from self._thinks(event)
+            case ArgumentsDelta(call_id=call_id, tool=tool, text=text):
+                yield from self._begin_call(call_id, tool, is_hosted=False)
+                self._calls[call_id].arguments_text += text
+                if text:
+                    yield ArgumentsPiece(call_id, text)
+            case HostedToolProgress(call_id=call_id, tool=tool):
+                yield from self._begin_call(call_id, tool, is_hosted=True)
+                yield CallProgress(call_id, tool, "hosted", _hosted_facts(event))
+            case _:
+                assert_never(event)
+
+    def _thinks(self, event: ReasoningDelta) -> Iterator[TurnPart]:
+        step = self._step
+        assert step is not None, "pieces of no step are not read"
+        if event.is_restart:
+            yield from self._reset()
+        elif event.index != step.reasoning_index and step.reasoning:
+            yield from self._end_prose()
+            step.reasoning += "\n\n"
+        step.reasoning_index = event.index
+        yield from self._whole("reasoning", event.text)
+
     def _read_call(self, event: Event) -> Iterator[TurnPart]:
         match event:
             case CallStarted(call_id=call_id, tool=tool):
                 if call_id in self._arguments or call_id in self._calls:
-                    yield from self._ready(call_id, tool.name, self._arguments.get(call_id))
+                    yield from self._ready(call_id, tool.name, self._arguments_of(call_id))
             case ToolProgress() | ToolOutput() | ToolEmitted():
                 yield from self._progress(event)
             case CallInDoubt(call_id=call_id, tool=tool) if call_id in self.open_calls:
@@ -136,6 +195,11 @@ class TurnReader:
                 yield from self._invoked(event)
             case _:
                 return
+
+    def _arguments_of(self, call_id: str) -> Any:
+        if call_id in self._arguments:
+            return self._arguments[call_id]
+        return parsed_arguments(self._calls[call_id].arguments_text)
 
     def skip(self, event: Event) -> None:
         """Read an event that the front end was shown before, in a response that has ended."""
@@ -167,28 +231,28 @@ class TurnReader:
 
     def _begin_step(self, number: int, *, is_seen_whole: bool) -> Iterator[TurnPart]:
         if self._step is not None and self._step.number == number:
-            if is_seen_whole:
-                # The same request is made again; what came of the first one is void.
-                yield from self._reset()
             return
         yield from self.end()
         self._step = _ReplyStep(number, is_seen_whole)
         yield StepBegun(number)
 
-    def _reset(self) -> Iterator[TurnPart]:
+    def _reset(self, *, keeps_reasoning: bool = False) -> Iterator[TurnPart]:
+        """Take back what was shown of the step: the reply is void, or begins anew."""
         step = self._step
-        if step is None:
+        if step is None or not (step.text or step.reasoning):
             return
         yield from self._end_prose()
-        if step.text or step.reasoning:
-            yield StepReset(step.number)
+        yield StepReset(step.number)
+        reasoning = step.reasoning if keeps_reasoning else ""
         step.text = step.reasoning = self._held_text = ""
-        step.is_seen_whole = True
-
-    def _piece(self, kind: ProseKind, step: int, text: str) -> Iterator[TurnPart]:
-        if self._step is None or self._step.number != step or not self._step.is_seen_whole:
-            return
-        yield from self._whole(kind, text)
+        gone = [
+            call_id
+            for call_id, call in self._calls.items()
+            if call.step == step.number and not call.is_ended
+        ]
+        for call_id in gone:
+            del self._calls[call_id]
+        yield from self._whole("reasoning", reasoning)
 
     def _whole(self, kind: ProseKind, text: str) -> Iterator[TurnPart]:
         if not text:
@@ -240,6 +304,7 @@ class TurnReader:
         if not self.has_text:
             yield from self._whole("text", event.text)
         yield from self._end_prose()
+        yield from _sources(event)
 
     def _ready(
         self, call_id: str, tool: str, arguments: Any, *, is_hosted: bool = False
@@ -250,11 +315,17 @@ class TurnReader:
         if not is_hosted:
             yield from self._flush()
         yield from self._end_prose()
-        if call is None:
-            call = self._calls[call_id] = _ChatCall(tool)
-            yield CallBegun(call_id, tool, is_hosted)
-        call.is_ready = True
+        yield from self._begin_call(call_id, tool, is_hosted=is_hosted)
+        self._calls[call_id].is_ready = True
         yield CallReady(call_id, tool, arguments, is_hosted)
+
+    def _begin_call(self, call_id: str, tool: str, *, is_hosted: bool) -> Iterator[TurnPart]:
+        if call_id in self._calls:
+            return
+        yield from self._end_prose()
+        step = None if self._step is None else self._step.number
+        self._calls[call_id] = _ChatCall(tool, step)
+        yield CallBegun(call_id, tool, is_hosted)
 
     def _progress(self, event: ToolProgress | ToolOutput | ToolEmitted) -> Iterator[TurnPart]:
         if event.call_id not in self.open_calls:
@@ -298,3 +369,50 @@ def _ending(event: ToolInvoked) -> CallEnding:
 def _rest(whole: str, shown: str) -> str:
     """What of the whole is not shown yet; nothing where something else was shown."""
     return whole[len(shown) :] if whole.startswith(shown) else ""
+
+
+def _question(event: QuestionAsked | QuestionAnswered | QuestionClosed) -> Iterator[TurnPart]:
+    if not isinstance(event, QuestionAsked):
+        yield QuestionShown(event.question_id, event.call_id, is_open=False)
+        return
+    question = event.question
+    yield QuestionShown(
+        question.question_id,
+        event.call_id,
+        question.tool.name,
+        question.text,
+        question.schema,
+        question.is_secret,
+    )
+
+
+def _hosted_facts(event: HostedToolProgress) -> dict[str, Any]:
+    image = event.image
+    facts = {
+        "capability": event.capability,
+        "status": event.status,
+        "code": event.code,
+        "output": event.output,
+        "arguments": event.arguments,
+        "queries": list(event.queries) or None,
+        "url": event.url,
+        "image": image and {"index": image.index, "url": _data_url(image)},
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _data_url(image: PartialImage) -> str:
+    return f"data:{image.media_type};base64,{image.base64}"
+
+
+def _sources(event: PromptAnswered) -> Iterator[TurnPart]:
+    """Every source once, however often it is cited."""
+    shown: set[str] = set()
+    for source in event.sources:
+        source_id = source.url or source.file_id or source.title
+        if source_id in shown:
+            continue
+        shown.add(source_id)
+        title = source.title or source_id
+        file_name = None if source.kind == "page" else title
+        yield SourceShown(source_id, title, source.url, file_name)

@@ -16,6 +16,7 @@ from toolcrib.transports.http.frontends.turn_parts import (
     ProseBegun,
     ProseEnded,
     ProsePiece,
+    QuestionShown,
     SourceShown,
     StepBegun,
     StepEnded,
@@ -83,7 +84,13 @@ def _prose_chunk(part: ProseBegun | ProsePiece | ProseEnded) -> Chunk:
 
 
 def _call_chunks(
-    part: CallBegun | ArgumentsPiece | CallReady | CallProgress | CallOver | ApprovalShown,
+    part: CallBegun
+    | ArgumentsPiece
+    | CallReady
+    | CallProgress
+    | CallOver
+    | ApprovalShown
+    | QuestionShown,
 ) -> Iterator[Chunk]:
     match part:
         case CallBegun(call_id=call_id, tool=tool, is_hosted=is_hosted):
@@ -100,8 +107,19 @@ def _call_chunks(
             yield _ending(part)
         case ApprovalShown(approval=approval, may_decide=may_decide):
             yield _approval(approval, may_decide=may_decide)
+        case QuestionShown(question_id=question_id):
+            yield {"type": "data-question", "id": question_id, "data": question_facts(part)}
         case _:
             assert_never(part)
+
+
+def question_facts(part: QuestionShown) -> Chunk:
+    """A question as JSON, or that it is over."""
+    facts: Chunk = {"questionId": part.question_id, "toolCallId": part.call_id}
+    if not part.is_open:
+        return {**facts, "isOpen": False}
+    shown = {"toolName": part.tool, "text": part.text, "schema": part.schema}
+    return {**facts, "isOpen": True, **shown, "isSecret": part.is_secret}
 
 
 def answer_id(turn: int) -> str:
@@ -165,7 +183,7 @@ def _approval(approval: ApprovalFacts, *, may_decide: bool) -> Chunk:
 
 
 def _end_chunks(result: PromptResult) -> Iterator[Chunk]:
-    facts = {"status": result.status, "usage": result.usage}
+    facts = {"status": result.status, "usage": result.usage, "cost": result.cost}
     match result.status:
         case "completed":
             yield {"type": "finish", "finishReason": "stop", "messageMetadata": facts}

@@ -16,6 +16,7 @@ from toolcrib.transports.http.frontends.turn_parts import (
     ProseBegun,
     ProseEnded,
     ProsePiece,
+    QuestionShown,
     SourceShown,
     StepBegun,
     StepEnded,
@@ -74,6 +75,7 @@ class UiAnswer:
                 CallBegun()
                 | ArgumentsPiece()
                 | CallProgress()
+                | QuestionShown()
                 | StepReset()
                 | StepEnded()
                 | ProseEnded()
