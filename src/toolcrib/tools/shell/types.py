@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, TypeAlias, cast
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.code_interpreter import AutoContainer, Container, ExistingContainer
 from toolcrib.tools.code_interpreter.types import container_secrets
-from toolcrib.tools.options import check_named, check_text
+from toolcrib.tools.options import ToolCaller, check_callers, check_named, check_text
 from toolcrib.tools.result import NamedFields
 
 MOST_SKILLS: Final = 200
@@ -67,8 +67,11 @@ class ContainerShellConfig:
     container: Container = field(default_factory=AutoContainer)
     skills: tuple[Skill, ...] = ()
     """Only for a new container: an existing container has its own."""
+    allowed_callers: tuple[ToolCaller, ...] | None = None
+    """Who may call it; `None` takes the provider's default, the model alone."""
 
     def __post_init__(self) -> None:
+        check_callers("ContainerShellConfig.allowed_callers", self.allowed_callers)
         if not isinstance(self.container, AutoContainer | ExistingContainer):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidTool(
                 "ContainerShellConfig.container must be an AutoContainer or an ExistingContainer, "
@@ -92,8 +95,11 @@ class HandlerShellConfig:
 
     kind: ClassVar[str] = "shell"
     skills: tuple[LocalSkill, ...] = ()
+    allowed_callers: tuple[ToolCaller, ...] | None = None
+    """Who may call it; `None` takes the provider's default, the model alone."""
 
     def __post_init__(self) -> None:
+        check_callers("HandlerShellConfig.allowed_callers", self.allowed_callers)
         _check_skills("HandlerShellConfig.skills", self.skills, (LocalSkill,))
 
 

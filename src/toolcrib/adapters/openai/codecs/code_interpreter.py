@@ -10,7 +10,7 @@ from toolcrib.adapters.answer import PlacedAnnotation
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
 from toolcrib.adapters.items import json_object_of, mappings_of, maybe_text, plain, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
-from toolcrib.adapters.openai.container_options import wire_container
+from toolcrib.adapters.openai.container_options import wire_callers, wire_container
 from toolcrib.adapters.openai.items import annotations_of
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.code_interpreter import (
@@ -51,7 +51,11 @@ class OpenAICodeInterpreterCodec(Codec[CodeInterpreterConfig, CodeInterpreterRes
                 "its containers take uploaded files only; upload them, then give the tool their "
                 "file_ids and no host_mounts",
             )
-        return {"type": "code_interpreter", "container": wire_container(tool.config.container)}
+        return {
+            "type": "code_interpreter",
+            "container": wire_container(tool.config.container),
+            **wire_callers(tool.config.allowed_callers),
+        }
 
     def invocation(self, item: RawItem, items: Sequence[RawItem], tool: CodeTool) -> Invocation:
         files = (note for note in _file_notes(items) if _maker(note, items) == item)
