@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from pydantic_core import to_json
 
+from toolcrib.adapters.attachments import first_message
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.evaluation import PromptRequest, first_message
+from toolcrib.adapters.evaluation import PromptRequest
 from toolcrib.adapters.options import Options
 from toolcrib.adapters.prompt_scope import around
 from toolcrib.adapters.prompt_stream import PromptStream

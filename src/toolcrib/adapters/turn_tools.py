@@ -40,6 +40,7 @@ from toolcrib.tools.provider_tools import HostedTool, ProviderTool, kind_of
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
+    from toolcrib.approval.question import Responder
     from toolcrib.calls.execute import Runner
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.outcome import Limits
@@ -56,6 +57,8 @@ class Governance:
 
     policy: Policy | None = None
     approver: Approver | None = None
+    responder: Responder | None = None
+    """Whom handlers ask."""
     hooks: Hooks | None = None
     limits: Limits | None = None
     runners: Mapping[Place, Runner] | None = None
@@ -158,6 +161,7 @@ class PromptExecutor(Executor):
             hooks=hooks,
             policy=governance.policy,
             approver=governance.approver,
+            responder=governance.responder,
             limits=governance.limits,
             runners=governance.runners,
             bind_to=governance.bind_to,

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OpenCallState = Literal["waiting", "started", "deferred", "in_doubt"]
-"""It waits for a decision, runs, waits for a result from outside, or may have run."""
-
 ApprovalState = Literal["pending", "decided", "used"]
 
 

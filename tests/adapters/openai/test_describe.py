@@ -224,7 +224,7 @@ def test_the_options_of_a_search_reach_the_wire(adapter: OpenAIAdapter) -> None:
     searching = web_search_tool(WebSearchConfig(search_context_size="high"))
 
     assert adapter.describe(searching) == {"type": "web_search", "search_context_size": "high"}
-    with pytest.raises(UsageError, match="max_uses.*max_tool_calls"):
+    with pytest.raises(UsageError, match=r"max_uses.*max_tool_calls"):
         adapter.describe(web_search_tool(WebSearchConfig(max_uses=2)))
 
 
