@@ -35,6 +35,7 @@ from toolcrib.adapters.history import (
     steps_of,
     take_up,
 )
+from toolcrib.adapters.hosted_outputs import HostedOutputs
 from toolcrib.adapters.items import ReplyItem, UserMessage, tool_calls
 from toolcrib.adapters.loop import Turn, announced
 from toolcrib.adapters.prompt_scope import PromptScope, around, evaluating
@@ -312,12 +313,14 @@ class Evaluation(Generic[O]):
             await hosted.settle(turn.number)
         answer = [] if waiting else answer_items(conversation.last_items)
         raws = codec_view(conversation.items, answer, self._tools.classifier.format)
+        outputs = self._hosted_outputs(raws)
         response: PromptResponse[O] = PromptResponse(
             prompt_name=self._prompt.name,
             status="waiting" if waiting else "completed",
             output=None if waiting else self._output(answer, conversation),
             text=answer_text(answer),
-            hosted_outputs=MappingProxyType(self._hosted_outputs(raws)),
+            hosted_outputs=MappingProxyType(outputs.whole),
+            run_outputs=MappingProxyType(outputs.by_run),
             invocations=tuple((ran.name, ran.invocation) for ran in hosted.ran),
             citations=tuple(citations(answer)),
             reasoning=reasoning_texts(conversation.items),
@@ -346,11 +349,13 @@ class Evaluation(Generic[O]):
         except OutputMismatch as error:
             raise self._unreadable(str(error), conversation) from error
 
-    def _hosted_outputs(self, raws: Sequence[RawItem]) -> dict[str, Any]:
-        outputs: dict[str, Any] = {}
+    def _hosted_outputs(self, raws: Sequence[RawItem]) -> HostedOutputs:
+        outputs = HostedOutputs()
         for hosted in self._tools.declared.hosted:
+            runs = self._tools.hosted.runs_of(hosted, raws)
             try:
-                output = hosted.codec.parse_output(raws, hosted.tool)
+                output = runs.whole()
+                outputs.by_run[hosted.tool.name] = runs.by_run()
             except PromptEvaluationError:
                 raise
             except Exception as error:
@@ -361,7 +366,7 @@ class Evaluation(Generic[O]):
                     phase="parse",
                 ) from error
             if output is not None:
-                outputs[hosted.tool.name] = output
+                outputs.whole[hosted.tool.name] = output
         return outputs
 
     async def _record_answer(self, text: str, turn: int) -> None:
