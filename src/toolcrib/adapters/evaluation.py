@@ -39,6 +39,7 @@ from toolcrib.adapters.hosted_outputs import HostedOutputs
 from toolcrib.adapters.items import ReplyItem, UserMessage, tool_calls
 from toolcrib.adapters.loop import Turn, announced
 from toolcrib.adapters.prompt_scope import PromptScope, around, evaluating
+from toolcrib.adapters.request_hooks import PromptHooks
 from toolcrib.errors import CallFailed, ContainerGone, OutputMismatch, PromptEvaluationError
 from toolcrib.ledger.prompt_events import PromptAnswered, PromptResumed, PromptStarted, ToolWithheld
 from toolcrib.prices.cost import Cost
@@ -115,11 +116,19 @@ class Evaluation(Generic[O]):
             return await self._resume()
 
     async def _start(self) -> PromptResponse[O]:
+        hooks = PromptHooks(self._prompt, self._tools, self._options.model)
+        await hooks.submitted()
         await self._plan()
         with ExitStack() as stack:
             number = self._enter(stack, self._tools.executor.turn())
             await self._record_start(number)
-            return await announced(self._session, number, self._run(number))
+            return await announced(self._session, number, self._hooked(hooks, number))
+
+    async def _hooked(self, hooks: PromptHooks, number: int) -> PromptResponse[O]:
+        async with hooks.around_turn(number) as outcome:
+            response = await self._run(number)
+            outcome.append(response.status)
+            return response
 
     async def _run(self, number: int) -> PromptResponse[O]:
         await self._prepare(number)
@@ -147,7 +156,17 @@ class Evaluation(Generic[O]):
             spent = spent_within(happened, started.turn)
             self._scope.tokens, self._scope.nanos = spent.tokens, spent.nanos
             await self._record_resumption(started)
-            return await announced(session, started.turn, self._take_up(happened, started))
+            work = self._taken_up(happened, started)
+            return await announced(session, started.turn, work)
+
+    async def _taken_up(
+        self, happened: Sequence[Event], started: PromptStarted
+    ) -> PromptResponse[O]:
+        hooks = PromptHooks(self._prompt, self._tools, self._options.model)
+        async with hooks.around_turn(started.turn, is_resumed=True) as outcome:
+            response = await self._take_up(happened, started)
+            outcome.append(response.status)
+            return response
 
     async def _take_up(
         self, happened: Sequence[Event], started: PromptStarted
