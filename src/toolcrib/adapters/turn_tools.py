@@ -32,6 +32,7 @@ from toolcrib.approval.policy import Policy, default_verdict
 from toolcrib.approval.rule import Rule, Subject, Verdict
 from toolcrib.calls.call import Call
 from toolcrib.calls.executor import Executor
+from toolcrib.calls.hooks import CALL_EVENTS, PROMPT_EVENTS
 from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.tools.fallback import AnyFallback, as_fallback, local_tool
 from toolcrib.tools.mcp import McpConfig, mcp_gate
@@ -40,6 +41,7 @@ from toolcrib.tools.provider_tools import HostedTool, ProviderTool, kind_of
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
+    from toolcrib.approval.question import Responder
     from toolcrib.calls.execute import Runner
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.outcome import Limits
@@ -56,6 +58,8 @@ class Governance:
 
     policy: Policy | None = None
     approver: Approver | None = None
+    responder: Responder | None = None
+    """Whom handlers ask."""
     hooks: Hooks | None = None
     limits: Limits | None = None
     runners: Mapping[Place, Runner] | None = None
@@ -138,6 +142,8 @@ class PreparedTools:
 class PromptExecutor(Executor):
     """An executor whose contexts lead back to the prompt and the adapter that evaluates it."""
 
+    hook_events = CALL_EVENTS | PROMPT_EVENTS
+
     def __init__(
         self,
         session: Session,
@@ -158,6 +164,7 @@ class PromptExecutor(Executor):
             hooks=hooks,
             policy=governance.policy,
             approver=governance.approver,
+            responder=governance.responder,
             limits=governance.limits,
             runners=governance.runners,
             bind_to=governance.bind_to,

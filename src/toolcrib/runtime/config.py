@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.approval.approvers import Approver
     from toolcrib.approval.policy import Policy
+    from toolcrib.approval.question import Responder
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.outcome import Limits
     from toolcrib.host_tools.definition import AnyTool
@@ -57,6 +58,8 @@ class RuntimeConfig:
     """What the model is told with every prompt, as system instructions apart from users' text."""
     policy: Policy | None = None
     approver: Approver | None = None
+    responder: Responder | None = None
+    """Answers questions of handlers (`ctx.ask`) in place of the people at the connections."""
     approve_own_calls: bool = False
     """Whether approvers may approve the calls that they asked for themselves. The owner may."""
     bind_to: BindTo = "code"

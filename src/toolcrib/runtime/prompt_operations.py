@@ -16,25 +16,23 @@ from toolcrib.host_tools.session_tools import session_context
 from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted
 from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import UserText
-from toolcrib.runtime.live_session import wait_at_most
+from toolcrib.runtime.attendance import decided, waiting_allowed
+from toolcrib.runtime.event_reader import envelope_of
 from toolcrib.runtime.messages import PromptResult, PromptStatus
 from toolcrib.runtime.session_setup import OPEN_PROMPT
 from toolcrib.store.store import ask_store
 from toolcrib.tools.prepared_tool import is_available
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterable
 
     from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.options import Budget
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.approval.caller import Caller
-    from toolcrib.approval.decision import ApprovalRequest
+    from toolcrib.ledger.record import Record
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.store.store import KeyClaim, OpenCall
-
-POLL_SECONDS = 1.0
-"""How often the store is read for decisions of other processes."""
 
 _INSTRUCTIONS: Final = "prompt_instructions"
 """The host setting with the instructions of the last prompt: one that is resumed goes on with those
@@ -77,8 +75,9 @@ class PromptRunner:
     ) -> PromptResult:
         live = self.live
         try:
-            response = await self._ask(text, ask)
-            while response.status == "waiting" and waits and await _decided(live, response.pending):
+            with waiting_allowed(waits):
+                response = await self._ask(text, ask)
+            while response.status == "waiting" and waits and await decided(live, response.pending):
                 response = await self._ask(text, self.adapter.resume_async)
         except asyncio.CancelledError:
             # A prompt of a closing session is resumed later; only a cancelled one is abandoned.
@@ -151,6 +150,28 @@ async def turn_of(live: LiveSession) -> int:
         return 0
 
     return await ask_store(session.store, last_turn)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptStart:
+    """Where a prompt starts in the ledger of its session."""
+
+    turn: int
+    seq: int
+
+
+def last_prompts(newest_starts: Iterable[Record], most: int) -> list[PromptStart]:
+    """Where the last prompts start, in order, among records of their starts, newest first. Prompts
+    that a tool evaluates do not count.
+    """
+    starts: list[PromptStart] = []
+    for record in newest_starts:
+        data = envelope_of(record).data
+        if data.get("parent_call_id") is None and "turn" in data:
+            starts.append(PromptStart(data["turn"], record.seq))
+        if len(starts) == most:
+            break
+    return starts[::-1]
 
 
 async def was_begun(live: LiveSession, claim: KeyClaim) -> bool:
@@ -234,40 +255,6 @@ def _instructions(live: LiveSession, of_host: str) -> str:
                 "unavailable", f"the instruction of the tool {name!r} failed: {error}"
             ) from error
     return "\n\n".join(filter(None, texts))
-
-
-async def _decided(live: LiveSession, pending: tuple[ApprovalRequest, ...]) -> bool:
-    """Wait until one of the requests is decided, in any process, or expires; False when the
-    session is closing.
-    """
-    try:
-        while not live.is_closing:
-            # Before the store is read: a decision during the read must not be slept through.
-            decision = live.next_decision
-            for request in pending:
-                if await _is_over(live, request):
-                    return True
-            await wait_at_most(decision, _poll_delay(live, pending))
-    except asyncio.CancelledError:
-        # Closing cancels the prompts of a session; one that waits for approval loses nothing.
-        if not live.is_closing:
-            raise
-    return False
-
-
-def _poll_delay(live: LiveSession, pending: tuple[ApprovalRequest, ...]) -> float:
-    """How long to wait before the store is read again, at most until the first deadline."""
-    now = live.session.clock()
-    remaining = [request.deadline - now for request in pending if request.deadline is not None]
-    return max(0.0, min([POLL_SECONDS, *remaining]))
-
-
-async def _is_over(live: LiveSession, request: ApprovalRequest) -> bool:
-    session = live.session
-    if request.deadline is not None and session.clock() >= request.deadline:
-        return True
-    filed = await ask_store(session.store, session.store.approval, request.approval_id)
-    return filed is None or filed.state != "pending"
 
 
 async def _result(live: LiveSession, response: PromptResponse[Any]) -> PromptResult:

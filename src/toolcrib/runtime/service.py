@@ -11,11 +11,13 @@ from pydantic_core import to_json
 from toolcrib._version import __version__
 from toolcrib.errors import Refused
 from toolcrib.ledger.event_kinds import ALL_EVENTS, PASSING
+from toolcrib.ledger.prompt_events import PromptStarted
 from toolcrib.runtime import (
     approval_operations,
     audit_operations,
     call_operations,
     grant_operations,
+    question_operations,
 )
 from toolcrib.runtime.approval_messages import (
     ApprovalFacts,
@@ -64,11 +66,19 @@ from toolcrib.runtime.ownership import check_new_id
 from toolcrib.runtime.principal import OWNER
 from toolcrib.runtime.prompt_operations import (
     PromptRunner,
+    PromptStart,
     abandon_prompt,
     answered_prompt,
+    last_prompts,
     prompt_outcome,
     prompt_without_answer,
     was_begun,
+)
+from toolcrib.runtime.question_messages import (
+    AnsweredQuestion,
+    AnswerQuestion,
+    ListQuestions,
+    OpenQuestions,
 )
 from toolcrib.store.store import ask_store
 
@@ -317,6 +327,14 @@ class Service:
             session_id=filed.request.session_id,
         )
 
+    async def list_questions(self, params: ListQuestions, who: Principal) -> OpenQuestions:
+        """The open questions of running calls that the principal may see."""
+        return question_operations.open_questions(self._sessions, params, who)
+
+    async def answer_question(self, params: AnswerQuestion, who: Principal) -> AnsweredQuestion:
+        """Answer a question of a running call, or decline to."""
+        return await question_operations.answer(self._sessions, params, who)
+
     async def list_grants(self, params: Nothing, who: Principal) -> Grants:
         """The grants, also those that no longer hold."""
         return await grant_operations.grants(self._store)
@@ -381,6 +399,23 @@ class Service:
         who.check(("caller", "auditor"), "following a session")
         live = self._sessions.get(session_id, who, to_change=False)
         return live.follow(after, self._config.event_backlog)
+
+    async def last_prompts(
+        self, session_id: str, who: Principal, most: int = 1
+    ) -> list[PromptStart]:
+        """Where the last prompts of a session of the store start, in order. Raises `Refused`."""
+        who.check(("caller", "auditor"), "reading a session")
+        await self._sessions.seen(session_id, who)
+        live = self._sessions.find(session_id)
+
+        def read() -> list[PromptStart]:
+            kinds = (PromptStarted.kind,)
+            if live is not None:
+                return last_prompts(live.session.records(kinds=kinds, newest_first=True), most)
+            records = self._store.records(session_id, kinds=kinds, newest_first=True)
+            return last_prompts(records, most)
+
+        return await ask_store(self._store, read)
 
     def has_changing_tools(self, session_id: str) -> bool:
         """Whether tools of a live session come and go by themselves, so that a list of them is

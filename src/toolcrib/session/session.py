@@ -43,6 +43,8 @@ from toolcrib.store.store import (
 from toolcrib.store.verification import settings_digest, verify_session
 
 if TYPE_CHECKING:
+    from toolcrib.approval.caller import Caller
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.approval.question import Responder
     from toolcrib.prices.cost import Cost
     from toolcrib.session.questions import Questions
@@ -67,6 +69,22 @@ class ExecutorState(Protocol):
 
     def restore(self, waiting: Iterable[str]) -> None:
         """The session went on from a state in which these calls wait."""
+        ...
+
+
+class Attendance(Protocol):
+    """The people behind a session that is served. Its host attaches it."""
+
+    def has_responders(self, caller: Caller) -> bool:
+        """Whether somebody may answer a question of a call."""
+        ...
+
+    def has_approvers(self, caller: Caller) -> bool:
+        """Whether a call may wait for a decision while the call around it runs."""
+        ...
+
+    async def decided(self, request: ApprovalRequest) -> bool:
+        """Wait until a request is decided or expires; False when the session is closing."""
         ...
 
 
@@ -126,6 +144,7 @@ class Session:
         self.approvals = Approvals(self)
         if responder is not None:
             self.questions.responder = responder
+        self.attendance: Attendance | None = None
         self.executor_state: ExecutorState | None = None
         """What the executors of this session share, attached by the first of them. Only
         `toolcrib.calls.call` uses it.
