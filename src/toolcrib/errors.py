@@ -493,10 +493,8 @@ class ApprovalRequired(ControlFlow):
 
 
 class ResultDeferred(ControlFlow):
-    """The call runs outside of this process, and its result comes later.
-
-    Raised by a handler or a runner that has handed the call over. The call stays open until
-    somebody brings its result; `metadata` is for them.
+    """Raised by a handler or a runner that has handed its call over: the call stays open until
+    somebody brings its result. `metadata` is for them.
     """
 
     def __init__(self, metadata: Mapping[str, Any] | None = None) -> None:

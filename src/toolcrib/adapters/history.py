@@ -16,6 +16,7 @@ from toolcrib.calls.recorded_call import repeated_id
 from toolcrib.errors import InvalidState
 from toolcrib.ledger.events import Event, ToolInvoked
 from toolcrib.ledger.prompt_events import (
+    FilesCited,
     ModelCancelled,
     ModelQueued,
     ModelResponded,
@@ -149,6 +150,8 @@ class TurnStep:
     retries: int = 0
     """How many attempts at its request had failed."""
     invoked: dict[str, ToolInvoked] = field(default_factory=dict[str, ToolInvoked])
+    cited: dict[str, FilesCited] = field(default_factory=dict[str, FilesCited])
+    """The files of earlier calls that the reply cites, by the id of the call."""
 
 
 @dataclass(slots=True)
@@ -234,6 +237,8 @@ def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[TurnStep
                 retries = 0
             case ToolInvoked() if event.turn == started.turn and steps:
                 steps[-1].invoked[event.call_id] = event
+            case FilesCited() if event.turn == started.turn and steps:
+                steps[-1].cited[event.call_id] = event
             case _:
                 pass
     return steps
@@ -306,7 +311,8 @@ async def take_up(
             # Nothing can follow from such a reply: the request is made again.
             conversation.count(reply)
         tools.hosted.costs.model = reply.model or ""
-        await tools.hosted.record(reply.items, turn, step.response.status, step.invoked)
+        status = step.response.status
+        await tools.hosted.record(reply.items, turn, status, step.invoked, step.cited)
     if queued_id is not None:
         _answer_calls(state)
         conversation.queued_id = queued_id

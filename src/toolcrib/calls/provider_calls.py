@@ -59,7 +59,7 @@ async def record_provider_call(session: Session, call: ProviderCall, decided_by:
             params=call.params,
             message=call.message,
             success=call.success,
-            value=_plain(call.value) if not session.is_heard else call.value,
+            value=as_json(call.value) if not session.is_heard else call.value,
             failure=failure,
             tool=call.tool,
             decided_by=decided_by,
@@ -90,7 +90,7 @@ def in_provider_call(call: Call) -> Generator[None]:
         put_down(call)
 
 
-def _plain(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """A value as the ledger will give it back; what is not JSON is left to the raw item."""
     try:
         return from_json(to_json(value))

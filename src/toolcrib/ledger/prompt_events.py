@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from toolcrib.ledger.events import Event
 from toolcrib.prices.cost import Cost
+from toolcrib.tools.citations import CitedSource, GeneratedFile
 from toolcrib.tools.identity import ToolRef
 from toolcrib.vfs.mount import StagedFile
 
@@ -105,6 +106,19 @@ class FilesStaged(Event):
     files: tuple[StagedFile, ...]
     empty: tuple[str, ...] = ()
     """Files of no bytes: there was nothing to give."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesCited(Event):
+    """A later message cites files of a call that the provider ran and whose end is recorded: these
+    are all its files, known by now.
+    """
+
+    kind: ClassVar[str] = "files.cited"
+    turn: int
+    call_id: str
+    tool: str
+    files: tuple[GeneratedFile, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +271,8 @@ class PromptAnswered(Event):
     turn: int
     prompt_name: str
     text: str
+    sources: tuple[CitedSource, ...] = ()
+    """What the answer cites, in order; spans are places in `text`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

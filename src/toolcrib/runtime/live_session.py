@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 from toolcrib.adapters.turn_tools import Governance
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks, PreReply
+from toolcrib.calls.lifecycle import HookedSession, refusal_of, tell_hooks
 from toolcrib.errors import CallEnded, Refused, UsageError
 from toolcrib.runtime.event_reader import EventReader
 from toolcrib.runtime.messages import ResumeSession
@@ -96,40 +97,24 @@ class TurnSlot:
             return await work()
 
 
-@dataclass(frozen=True, slots=True)
-class SessionHooks(Hooks):
-    """Hooks that may name tools which the session does not have yet."""
-
-    def check(self, known: Mapping[str, Any]) -> None:
-        """Raise `InvalidHooks` for hooks that cannot be called."""
-        Hooks.check(self.only(known), known)
-
-
-def session_hooks(hooks: Hooks | None, inner: Mapping[str, Hooks]) -> SessionHooks:
+def session_hooks(hooks: Hooks | None, inner: Mapping[str, Hooks]) -> Hooks:
     """The hooks of a runtime, for sessions whose tools change, around those of its toolsets."""
-    hooks = hooks or Hooks()
-    return SessionHooks(
-        hooks.global_pre,
-        hooks.global_post,
-        hooks.pre,
-        hooks.post,
-        hooks.timeout,
-        {**hooks.inner, **inner},
-    )
+    hooks = (hooks or Hooks()).lenient()
+    return replace(hooks, inner={**hooks.inner, **inner})
 
 
-def prompt_hooks(hooks: SessionHooks, executor: Executor, names: Collection[str]) -> SessionHooks:
+def prompt_hooks(hooks: Hooks, executor: Executor, names: Collection[str]) -> Hooks:
     """The hooks for a prompt that declares the tools `names`. A tool that the session has lost
     since then is not found, even in the middle of a turn.
     """
-    global_pre, declared = hooks.global_pre, frozenset(names)
+    declared = frozenset(names)
 
     async def refuse_removed(context: Any, name: str, arguments: dict[str, Any]) -> PreReply:
         if name in declared and name not in executor.tools:
             raise CallEnded("not_found", f"There is no tool named {name!r} any more.")
-        return arguments if global_pre is None else await global_pre(context, name, arguments)
+        return arguments
 
-    return replace(hooks, global_pre=refuse_removed)
+    return Hooks(global_pre=refuse_removed, parts=(hooks,), more_tools_may_come=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +310,16 @@ class LiveSession:
         self.is_closing = True
         self.decision_made()
 
+    async def greet(self, *, is_new: bool) -> None:
+        """Ask the hooks about the session that was opened. Raises `Refused` when one refuses."""
+        reason = await refusal_of(self._hooks, "session_opened", self._hooked_facts(is_new))
+        if reason is not None:
+            raise Refused("forbidden", reason)
+
+    def _hooked_facts(self, is_new: bool) -> HookedSession:
+        session_id = self.session.session_id
+        return HookedSession(session_id=session_id, principal=self.opened_by.name, is_new=is_new)
+
     async def close(self) -> None:
         """Cancel running turns and calls, and release the session for another process."""
         self.stop_waiting()
@@ -339,6 +334,7 @@ class LiveSession:
             await self.tools.close()
         for reader in tuple(self._readers):
             reader.close()
+        await tell_hooks(self._hooks, "session_closed", self._hooked_facts(False))
 
 
 async def wait_at_most(event: asyncio.Event, seconds: float) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.approval.grant import PastCall
@@ -16,12 +16,13 @@ from toolcrib.ledger.events import (
     Event,
     ToolInvoked,
 )
-from toolcrib.ledger.prompt_events import ModelResponded, PromptStarted
+from toolcrib.ledger.prompt_events import FilesCited, ModelResponded, PromptStarted
 from toolcrib.ledger.record import MissingPayloads, Record
 from toolcrib.prices.cost import Cost, CostPart
 
 if TYPE_CHECKING:
     from toolcrib.store.store import Store
+    from toolcrib.tools.citations import GeneratedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
                 )
             case ToolInvoked():
                 entries.append(_invoked(event))
+            case FilesCited():
+                _add_files(entries, event)
             case ApprovalRequested(request=request):
                 tools[event.call_id] = request.tool.name
                 entries.append(
@@ -144,6 +147,22 @@ def _deleted(gap: list[Record]) -> Entry:
     first, last = gap[0], gap[-1]
     which = f"record {first.seq}" if first is last else f"records {first.seq} to {last.seq}"
     return Entry(first.at, "", "", "deleted", f"What {which} said was deleted")
+
+
+def _add_files(entries: list[Entry], event: FilesCited) -> None:
+    """Complete the entry of a call whose files a later message cites."""
+    for index, entry in enumerate(entries):
+        if entry.call_id == event.call_id and entry.turn == event.turn and entry.value is not None:
+            entries[index] = replace(entry, value=_with_files(entry.value, event.files))
+
+
+def _with_files(value: Any, files: Sequence[GeneratedFile]) -> Any:
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if "files" in fields:
+            return {**fields, "files": [asdict(file) for file in files]}
+        return fields
+    return value
 
 
 def _invoked(event: ToolInvoked) -> Entry:

@@ -19,6 +19,8 @@ from typing import (
     runtime_checkable,
 )
 
+from typing_extensions import TypeVar as DefaultTypeVar
+
 from toolcrib.errors import InvalidTool
 from toolcrib.tools import rules
 from toolcrib.tools.extra import check_extra
@@ -92,6 +94,7 @@ class HostedToolOutput(Protocol):
 
 
 ConfigT = TypeVar("ConfigT", bound=HostedToolConfig)
+OutputT = DefaultTypeVar("OutputT", bound=HostedToolOutput, default=Any)
 
 
 class HostedFields(TypedDict, total=False):
@@ -102,8 +105,9 @@ class HostedFields(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostedTool(NativeTool[None, Any], Generic[ConfigT]):
-    """A capability that adapters map to their provider by `kind`.
+class HostedTool(NativeTool[None, OutputT], Generic[ConfigT, OutputT]):
+    """A capability that adapters map to their provider by `kind`. `OutputT` is what
+    `PromptResponse.output_of` gives for it, as a type checker sees it.
 
     It has no params and no handler: the provider runs it, and the codec of the adapter parses its
     output. `fallback` names a local tool for providers that lack the kind; without one, that is an

@@ -61,6 +61,8 @@ class RunExecutor(Executor):
     and of the run's deps apply.
     """
 
+    hook_events = None
+
     def __init__(self, *args: Any, host_session: Session | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
         self._host_session = host_session
@@ -96,7 +98,8 @@ class RunExecutor(Executor):
 
     def has_pre_hooks(self, name: str) -> bool:
         """Whether hooks may rewrite the arguments of a tool."""
-        chain = self._chains.get(name)
+        tool = self._table.get(name)
+        chain = None if tool is None else self._chains.get(tool)
         return chain is not None and chain.has_pre
 
     @cached_property

@@ -27,7 +27,6 @@ from toolcrib.adapters.items import (
     MessageText,
     ModelMessage,
     Phase,
-    WebSource,
     mapping_of,
     mappings_of,
     maybe_int,
@@ -35,6 +34,8 @@ from toolcrib.adapters.items import (
     text_of,
     texts_of,
 )
+from toolcrib.adapters.openai.items import read_annotation
+from toolcrib.tools.citations import Citation, FileCitation
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -58,6 +59,8 @@ UNREAD = "unread"
 _TYPES = frozenset(
     {RESPONSE, TEXT, THINKING, TOOL_CALL, TOOL_RETURN, NATIVE_CALL, NATIVE_RETURN, FILE}
 )
+_RAW_ONLY = frozenset({"container_file_citation", "file_path"})
+"""Types of annotations that pydantic-ai reads into no citation."""
 _PHASES: Mapping[str, Phase] = {"commentary": "commentary", "final_answer": "final_answer"}
 
 
@@ -122,8 +125,7 @@ def item_of(part: ModelResponsePart) -> RawItem:
 
 def read_message(raw: RawItem) -> ModelMessage:
     """A text item as a message of the model. Missing and unknown fields are ignored."""
-    notes = tuple(_annotation(note) for note in mappings_of(raw, "citations"))
-    text = MessageText(text_of(raw, "text"), notes)
+    text = MessageText(text_of(raw, "text"), tuple(_annotations(raw)))
     return ModelMessage((text,), raw, _PHASES.get(text_of(raw, "phase")))
 
 
@@ -155,11 +157,35 @@ def without_text(raw: RawItem) -> RawItem:
     return {**raw, "text": "", "citations": notes}
 
 
+def _annotations(raw: RawItem) -> Iterator[Annotation]:
+    """The annotations of a text item. Of OpenAI's, pydantic-ai keeps those of files raw, and only
+    these have their places.
+    """
+    details = mapping_of(mapping_of(raw, "part"), "provider_details")
+    files = [
+        read_annotation(note)
+        for note in mappings_of(details, "citations")
+        if note.get("type") == "file_citation"
+    ]
+    for note in mappings_of(raw, "citations"):
+        if not files or note.get("kind") != "document":
+            yield _annotation(note)
+    yield from files
+    for note in mappings_of(details, "annotations"):
+        if note.get("type") in _RAW_ONLY:
+            yield read_annotation(note)
+
+
 def _annotation(note: RawItem) -> Annotation:
-    kind = text_of(note, "kind")
-    source = WebSource(text_of(note, "url"), text_of(note, "title")) if kind == "web" else None
+    kind, title = text_of(note, "kind"), text_of(note, "title")
+    url, file_id = text_of(note, "url"), text_of(note, "document_id")
+    cited: Citation | FileCitation | None = None
+    if kind == "web" and url:
+        cited = Citation(url, title)
+    elif kind == "document" and (file_id or title):
+        cited = FileCitation(file_id, title)
     start, end = maybe_int(note, "start"), maybe_int(note, "end")
-    return Annotation(kind, start, end, None, source, note)
+    return Annotation(kind, start, end, None, cited, note)
 
 
 def _unread(block: Mapping[str, Any]) -> RawItem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -18,6 +19,10 @@ Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh",
 Fidelity: TypeAlias = Literal["high", "low"]
 ImageFormat: TypeAlias = Literal["png", "webp", "jpeg", "gif", "svg"]
 Moderation: TypeAlias = Literal["auto", "low"]
+AspectRatio: TypeAlias = Literal[
+    "21:9", "16:9", "4:3", "3:2", "1:1", "9:16", "3:4", "2:3", "5:4", "4:5"
+]
+Resolution: TypeAlias = Literal["512", "1K", "2K", "4K"]
 Quality: TypeAlias = Literal["low", "medium", "high", "xhigh", "max", "auto"]
 
 _SIZE = re.compile(r"auto|[1-9][0-9]{0,4}x[1-9][0-9]{0,4}")
@@ -61,6 +66,10 @@ class ImageGenerationConfig:
     model: str | None = None
     size: str | None = None
     """`auto`, or width and height in pixels: `1536x1024`."""
+    resolution: Resolution | None = None
+    """How large, for providers that count in steps and not in pixels."""
+    aspect_ratio: AspectRatio | None = None
+    """Width to height, in place of a `size`."""
     quality: Quality | None = None
     complexity: Complexity | None = None
     """How much to plan before drawing."""
@@ -93,10 +102,16 @@ class ImageGenerationConfig:
         check_choice(_option("moderation"), self.moderation, get_args(Moderation))
         check_choice(_option("output_format"), self.output_format, get_args(ImageFormat))
         check_choice(_option("quality"), self.quality, get_args(Quality))
+        check_choice(_option("resolution"), self.resolution, get_args(Resolution))
+        check_choice(_option("aspect_ratio"), self.aspect_ratio, get_args(AspectRatio))
         check_text(_option("model"), self.model)
         check_text(_option("size"), self.size)
         if self.size is not None and not _SIZE.fullmatch(self.size):
             raise InvalidTool(f"{_option('size')} must be 'auto' or like '1536x1024'")
+        if self.size is not None and (self.resolution or self.aspect_ratio):
+            raise InvalidTool(
+                f"{_option('size')} is in pixels; give it alone, or resolution and aspect_ratio"
+            )
 
     def _check_numbers(self) -> None:
         check_count(_option("output_compression"), self.output_compression, 0, 100)
@@ -137,30 +152,6 @@ class ImageRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedImage(NamedFields):
-    """An image, as the base64 text that the provider sent."""
-
-    base64: str = field(repr=False)
-    format: str | None = None
-    """`png`, `webp`, `jpeg`, `gif` or `svg`; `None` when unknown."""
-    size: str | None = None
-    quality: str | None = None
-    background: str | None = None
-    prompt: str | None = None
-
-    @property
-    def data(self) -> bytes:
-        """The image itself. Raises ValueError when the provider's text is not base64."""
-        return base64.b64decode(self.base64, validate=True)
-
-    def render(self) -> str:
-        """One line about the image; the image is not text."""
-        facts = ", ".join(filter(None, (self.format, self.size)))
-        about = f": {self.prompt}" if self.prompt else ""
-        return f"an image ({facts or 'of unknown format'}){about}"
-
-
-@dataclass(frozen=True, slots=True)
 class ImageError:
     """Why there is no image."""
 
@@ -171,11 +162,50 @@ class ImageError:
 
 
 @dataclass(frozen=True, slots=True)
+class GeneratedImage(NamedFields):
+    """An image, as the base64 text that the provider sent; empty when there is an `error`."""
+
+    base64: str = field(repr=False)
+    format: str | None = None
+    """`png`, `webp`, `jpeg`, `gif` or `svg`; `None` when unknown."""
+    size: str | None = None
+    quality: str | None = None
+    background: str | None = None
+    prompt: str | None = None
+    status: str = "completed"
+    """`completed`, or the provider's word for how the call ended."""
+    error: ImageError | None = None
+
+    @property
+    def data(self) -> bytes:
+        """The image itself. Raises ValueError when the provider's text is not base64."""
+        return base64.b64decode(self.base64, validate=True)
+
+    def render(self) -> str:
+        """One line about the image, or why there is none; the image is not text."""
+        if self.error is not None:
+            return self.error.message
+        facts = ", ".join(filter(None, (self.format, self.size)))
+        about = f": {self.prompt}" if self.prompt else ""
+        return f"an image ({facts or 'of unknown format'}){about}"
+
+
+@dataclass(frozen=True, slots=True)
 class ImageGenerationResult(NamedFields):
     """The images of all calls, in order, and the errors of calls without one."""
 
     images: tuple[GeneratedImage, ...] = ()
     errors: tuple[ImageError, ...] = ()
+
+    @classmethod
+    def of(cls, drawn: Sequence[GeneratedImage]) -> ImageGenerationResult | None:
+        """What came of these calls; `None` when there were none."""
+        if not drawn:
+            return None
+        return cls(
+            images=tuple(image for image in drawn if image.error is None),
+            errors=tuple(image.error for image in drawn if image.error is not None),
+        )
 
     def render(self) -> str:
         """One line for each."""

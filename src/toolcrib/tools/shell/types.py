@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool
+from toolcrib.tools.citations import GeneratedFile
 from toolcrib.tools.code_interpreter import AutoContainer, Container, ExistingContainer
 from toolcrib.tools.code_interpreter.types import container_secrets
-from toolcrib.tools.options import check_named, check_text
+from toolcrib.tools.options import ToolCaller, check_callers, check_named, check_text
 from toolcrib.tools.result import NamedFields
 
 MOST_SKILLS: Final = 200
@@ -67,8 +68,11 @@ class ContainerShellConfig:
     container: Container = field(default_factory=AutoContainer)
     skills: tuple[Skill, ...] = ()
     """Only for a new container: an existing container has its own."""
+    allowed_callers: tuple[ToolCaller, ...] | None = None
+    """Who may call it; `None` takes the provider's default, the model alone."""
 
     def __post_init__(self) -> None:
+        check_callers("ContainerShellConfig.allowed_callers", self.allowed_callers)
         if not isinstance(self.container, AutoContainer | ExistingContainer):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidTool(
                 "ContainerShellConfig.container must be an AutoContainer or an ExistingContainer, "
@@ -92,8 +96,11 @@ class HandlerShellConfig:
 
     kind: ClassVar[str] = "shell"
     skills: tuple[LocalSkill, ...] = ()
+    allowed_callers: tuple[ToolCaller, ...] | None = None
+    """Who may call it; `None` takes the provider's default, the model alone."""
 
     def __post_init__(self) -> None:
+        check_callers("HandlerShellConfig.allowed_callers", self.allowed_callers)
         _check_skills("HandlerShellConfig.skills", self.skills, (LocalSkill,))
 
 
@@ -149,6 +156,12 @@ class ShellResult(NamedFields):
     outputs: tuple[CommandOutput, ...] = ()
     container_id: str | None = None
     """The provider's container in which the commands ran, if one did."""
+    files: tuple[GeneratedFile, ...] = ()
+    """The files that the commands left in that container, as far as the answer cites them."""
+    status: str = "completed"
+    """`completed`, or the provider's word for how the commands ended."""
+    error: str | None = None
+    """Why the commands could not be run, or not to their end."""
 
     @property
     def fault(self) -> str | None:

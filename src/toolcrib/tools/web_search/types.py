@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.options import check_domains
+from toolcrib.tools.citations import Citation
+from toolcrib.tools.options import check_choice, check_count, check_domains
 from toolcrib.tools.result import NamedFields
+
+SearchContextSize: TypeAlias = Literal["low", "medium", "high"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,18 @@ class WebSearchConfig:
     domain_filter: DomainFilter | None = None
     geo_hint: GeoHint | None = None
     allow_live_access: bool = True
+    search_context_size: SearchContextSize | None = None
+    """How much of what it finds the model reads; `None` takes the provider's default."""
+    max_uses: int | None = None
+    """How many searches one request may make."""
 
     def __post_init__(self) -> None:
         _check_type("domain_filter", self.domain_filter, DomainFilter | None)
         _check_type("geo_hint", self.geo_hint, GeoHint | None)
         _check_type("allow_live_access", self.allow_live_access, bool)
+        sizes = get_args(SearchContextSize)
+        check_choice("WebSearchConfig.search_context_size", self.search_context_size, sizes)
+        check_count("WebSearchConfig.max_uses", self.max_uses, 1, 2**31 - 1)
 
 
 def _check_country(code: object) -> None:
@@ -106,23 +116,21 @@ class WebSearchAction:
 
 
 @dataclass(frozen=True, slots=True)
-class Citation:
-    """A source of a part of the answer; `span` is its start and end (exclusive) in characters, or
-    `None` when the citing text is not part of the answer.
-    """
-
-    url: str
-    title: str
-    span: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class WebSearchResult(NamedFields):
-    """The answer, the sources that it cites, and all addresses that were visited."""
+    """The answer, the sources that it cites, and all addresses that were visited.
+
+    The answer and its citations belong to all searches of a turn together: the result of one
+    search has only its addresses.
+    """
 
     text: str
     citations: tuple[Citation, ...] = ()
     source_urls: tuple[str, ...] = ()
+    status: str = "completed"
+    """`completed`, or the provider's word for how the search ended; of several searches,
+    `completed` when one was."""
+    error: str | None = None
+    """Why a search failed; of several searches, the first that did."""
 
     def render(self) -> str:
         """Return the answer."""

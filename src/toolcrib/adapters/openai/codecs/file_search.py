@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, assert_never
 
-from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.answer import citations
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of, outcome_of, status_of
 from toolcrib.adapters.items import (
     mapping_of,
     mappings_of,
     maybe_float,
     maybe_text,
-    plain,
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.items import annotations_of, message_text
-from toolcrib.errors import UnsupportedOption
+from toolcrib.adapters.openai.items import message_text, messages_in
+from toolcrib.adapters.support import check, options_of
 from toolcrib.tools.file_search import (
     KIND,
     Comparison,
@@ -31,8 +31,7 @@ from toolcrib.tools.file_search import (
 )
 from toolcrib.tools.provider_tools import HostedTool
 
-MOST_RESULTS: Final = 50
-RANKERS: Final = ("auto", "default-2024-11-15")
+PROVIDER: Final = "openai"
 
 
 class OpenAIFileSearchCodec(Codec[FileSearchConfig, FileSearchResult]):
@@ -46,12 +45,13 @@ class OpenAIFileSearchCodec(Codec[FileSearchConfig, FileSearchResult]):
 
     def serialize(self, tool: HostedTool[FileSearchConfig]) -> dict[str, Any]:
         config = tool.config
+        check(PROVIDER, KIND, options_of(config))
         entry: dict[str, Any] = {
             "type": "file_search",
             "vector_store_ids": list(config.vector_store_ids),
         }
         if config.max_results is not None:
-            entry["max_num_results"] = _max_results(config.max_results)
+            entry["max_num_results"] = config.max_results
         if config.filters is not None:
             entry["filters"] = _filter(config.filters)
         if config.ranking and (ranking := _ranking(config.ranking)):
@@ -63,47 +63,44 @@ class OpenAIFileSearchCodec(Codec[FileSearchConfig, FileSearchResult]):
     ) -> Invocation:
         failure = failure_of(item)
         queries = tuple(texts_of(item, "queries"))
-        value = FileSearchResult(results=tuple(_hits(item)), queries=queries)
+        value = FileSearchResult(
+            results=() if failure else tuple(_hits(item)),
+            queries=queries,
+            status=status_of(item, failure),
+            error=failure,
+        )
         return Invocation(
             item_id=text_of(item, "id"),
             kind=self.kind,
             params=FileSearchQuery(queries),
-            value=None if failure else value,
+            value=value,
             message=failure or value.render(),
             success=failure is None,
             error=failure,
             raw=item,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[FileSearchConfig]
+    def combine(
+        self,
+        values: Sequence[FileSearchResult],
+        items: Sequence[RawItem],
+        tool: HostedTool[FileSearchConfig],
     ) -> FileSearchResult | None:
-        items = [plain(item) for item in response_items]
-        calls = [item for item in items if item.get("type") == "file_search_call"]
-        if not calls:
+        if not values:
             return None
-        done = [call for call in calls if failure_of(call) is None]
-        queries = dict.fromkeys(query for call in calls for query in texts_of(call, "queries"))
+        cited = citations(messages_in(items))
         return FileSearchResult(
-            results=tuple(hit for call in done for hit in _hits(call)),
-            queries=tuple(queries),
-            citations=tuple(_citations(items)),
+            results=tuple(hit for value in values for hit in value.results),
+            queries=tuple(dict.fromkeys(query for value in values for query in value.queries)),
+            citations=tuple(file for file in cited if isinstance(file, FileCitation)),
             text=message_text(items),
+            **outcome_of(values),
         )
-
-
-def _max_results(count: int) -> int:
-    if count > MOST_RESULTS:
-        raise _unsupported("max_results", f"it gives at most {MOST_RESULTS} results, not {count}")
-    return count
 
 
 def _ranking(ranking: Ranking) -> dict[str, Any]:
     wire: dict[str, Any] = {}
     if ranking.ranker is not None:
-        if ranking.ranker not in RANKERS:
-            why = f"it has no ranker {ranking.ranker!r}, only {' and '.join(RANKERS)}"
-            raise _unsupported("ranking.ranker", why)
         wire["ranker"] = ranking.ranker
     if ranking.score_threshold is not None:
         wire["score_threshold"] = ranking.score_threshold
@@ -126,10 +123,6 @@ def _filter(file_filter: FileFilter) -> dict[str, Any]:
             assert_never(file_filter)
 
 
-def _unsupported(option: str, why: str) -> UnsupportedOption:
-    return UnsupportedOption(KIND, option, "openai", why)
-
-
 def _hits(item: RawItem) -> Iterator[FileSearchHit]:
     for hit in mappings_of(item, "results"):
         attributes = mapping_of(hit, "attributes")
@@ -145,9 +138,3 @@ def _hits(item: RawItem) -> Iterator[FileSearchHit]:
             },
             vector_store_id=maybe_text(hit, "vector_store_id"),
         )
-
-
-def _citations(items: Sequence[RawItem]) -> Iterator[FileCitation]:
-    for note in annotations_of(items, "file_citation"):
-        if file_id := text_of(note.annotation.raw, "file_id"):
-            yield FileCitation(file_id, text_of(note.annotation.raw, "filename"), note.point())

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.answer import citations
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of, outcome_of, status_of
 from toolcrib.adapters.items import (
     json_object_of,
     mapping_of,
     mappings_of,
     maybe_text,
-    plain,
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.items import annotations_of, message_text
-from toolcrib.errors import UnsupportedOption
+from toolcrib.adapters.openai.items import message_text, messages_in
+from toolcrib.adapters.support import check, options_of
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_search import (
     KIND,
@@ -28,7 +28,7 @@ from toolcrib.tools.web_search import (
     WebSearchResult,
 )
 
-MOST_DOMAINS: Final = 100
+PROVIDER: Final = "openai"
 
 
 class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
@@ -46,6 +46,7 @@ class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
 
     def serialize(self, tool: HostedTool[WebSearchConfig]) -> dict[str, Any]:
         config = tool.config
+        check(PROVIDER, KIND, options_of(config))
         entry: dict[str, Any] = {"type": "web_search"}
         if config.domain_filter and (filters := _filters(config.domain_filter)):
             entry["filters"] = filters
@@ -53,6 +54,8 @@ class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
             entry["user_location"] = _location(config.geo_hint)
         if not config.allow_live_access:
             entry["external_web_access"] = False
+        if config.search_context_size is not None:
+            entry["search_context_size"] = config.search_context_size
         return entry
 
     def choice(self, tool: HostedTool[WebSearchConfig]) -> Any:
@@ -68,37 +71,36 @@ class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
             item_id=text_of(item, "id"),
             kind=self.kind,
             params=action,
-            value=None if failure else WebSearchResult(text="", source_urls=urls),
+            value=WebSearchResult(
+                text="",
+                source_urls=() if failure else urls,
+                status=status_of(item, failure),
+                error=failure,
+            ),
             message=failure or "\n".join([action.render(), *urls]),
             success=failure is None,
             error=failure,
             raw=item,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[WebSearchConfig]
+    def combine(
+        self,
+        values: Sequence[WebSearchResult],
+        items: Sequence[RawItem],
+        tool: HostedTool[WebSearchConfig],
     ) -> WebSearchResult | None:
-        items = [plain(item) for item in response_items]
-        calls = [item for item in items if item.get("type") == "web_search_call"]
-        if not calls:
+        if not values:
             return None
-        done = [call for call in calls if failure_of(call) is None]
+        cited = citations(messages_in(items))
         return WebSearchResult(
             text=message_text(items),
-            citations=tuple(_citations(items)),
-            source_urls=tuple(dict.fromkeys(url for call in done for url in _looked_at(call))),
+            citations=tuple(page for page in cited if isinstance(page, Citation)),
+            source_urls=tuple(dict.fromkeys(url for value in values for url in value.source_urls)),
+            **outcome_of(values),
         )
 
 
 def _filters(domains: DomainFilter) -> dict[str, list[str]]:
-    for side, listed in (("allowed", domains.allowed), ("blocked", domains.blocked)):
-        if len(listed) > MOST_DOMAINS:
-            raise UnsupportedOption(
-                KIND,
-                f"domain_filter.{side}",
-                "openai",
-                f"it takes at most {MOST_DOMAINS} domains, not {len(listed)}",
-            )
     wire = {"allowed_domains": list(domains.allowed), "blocked_domains": list(domains.blocked)}
     return {key: listed for key, listed in wire.items() if listed}
 
@@ -136,9 +138,3 @@ def _looked_at(item: RawItem) -> Iterator[str]:
     action = _action(item)
     sources = [text_of(source, "url") for source in mappings_of(action, "sources")]
     yield from (url for url in [*sources, text_of(action, "url")] if url)
-
-
-def _citations(items: Sequence[RawItem]) -> Iterator[Citation]:
-    for note in annotations_of(items, "url_citation"):
-        if url := text_of(note.annotation.raw, "url"):
-            yield Citation(url, text_of(note.annotation.raw, "title"), note.span())

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.answer import PlacedAnnotation, placed_annotations
-from toolcrib.adapters.codec import Invocation, RawItem
+from toolcrib.adapters.answer import citations
+from toolcrib.adapters.codec import Invocation, RawItem, outcome_of
 from toolcrib.adapters.items import (
     mapping_of,
     mappings_of,
     maybe_float,
     maybe_text,
-    plain,
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.items import read_annotation
-from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall, details_of
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
-from toolcrib.adapters.pydantic_ai.parts import TEXT, read_message, text_in
+from toolcrib.adapters.pydantic_ai.parts import messages_in, text_in
 from toolcrib.tools.file_search import (
     KIND,
     FileCitation,
@@ -49,6 +46,10 @@ class FileSearchCodec(NativeCodec[FileSearchConfig, FileSearchResult]):
         fields: dict[str, Any] = {"file_store_ids": list(config.vector_store_ids)}
         if config.max_results is not None:
             fields["max_num_results"] = config.max_results
+        if config.retrieval_mode is not None:
+            fields["retrieval_mode"] = config.retrieval_mode
+        if config.instructions is not None:
+            fields["instructions"] = config.instructions
         return fields
 
     def settings(self, config: FileSearchConfig) -> dict[str, Any]:
@@ -59,31 +60,38 @@ class FileSearchCodec(NativeCodec[FileSearchConfig, FileSearchResult]):
     ) -> Invocation:
         failure = call.failure
         queries = _queries(call)
-        value = FileSearchResult(results=tuple(_hits(call)), queries=queries)
+        value = FileSearchResult(
+            results=() if failure else tuple(_hits(call)),
+            queries=queries,
+            status=call.status,
+            error=failure,
+        )
         return Invocation(
             item_id=call.id,
             kind=self.kind,
             params=FileSearchQuery(queries),
-            value=None if failure else value,
+            value=value,
             message=failure or value.render(),
             success=failure is None,
             error=failure,
             raw=call.raw,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[FileSearchConfig]
+    def combine(
+        self,
+        values: Sequence[FileSearchResult],
+        items: Sequence[RawItem],
+        tool: HostedTool[FileSearchConfig],
     ) -> FileSearchResult | None:
-        items = [plain(item) for item in response_items]
-        calls = self.hosted_calls(items, tool)
-        if not calls:
+        if not values:
             return None
-        done = [call for call in calls if call.failure is None]
+        cited = citations(messages_in(items))
         return FileSearchResult(
-            results=tuple(hit for call in done for hit in _hits(call)),
-            queries=tuple(dict.fromkeys(query for call in calls for query in _queries(call))),
-            citations=tuple(_citations(items)),
+            results=tuple(hit for value in values for hit in value.results),
+            queries=tuple(dict.fromkeys(query for value in values for query in value.queries)),
+            citations=tuple(file for file in cited if isinstance(file, FileCitation)),
             text=text_in(items),
+            **outcome_of(values),
         )
 
 
@@ -113,35 +121,3 @@ def _attributes(passage: RawItem) -> dict[str, str | float | bool]:
         value = entry.get("string_value", entry.get("numeric_value"))
         attributes |= {text_of(entry, "key"): value}
     return {key: value for key, value in attributes.items() if isinstance(value, str | int | float)}
-
-
-def _citations(items: Sequence[RawItem]) -> Iterator[FileCitation]:
-    """The files that the text cites; a passage counts as cited where it ends."""
-    for note in _notes(items):
-        facts = note.annotation.raw
-        file_id = text_of(facts, "document_id") or text_of(facts, "file_id")
-        title = text_of(facts, "title") or text_of(facts, "filename")
-        span = note.span()
-        if file_id or title:
-            yield FileCitation(file_id, title, span[1] if span else note.point())
-
-
-def _notes(items: Sequence[RawItem]) -> Iterator[PlacedAnnotation]:
-    """The citations of documents. pydantic-ai keeps OpenAI's raw, and only those have places."""
-    offset = 0
-    for index, item in enumerate(items):
-        if item.get("type") != TEXT:
-            continue
-        length = len(text_of(item, "text"))
-        raw_notes = [
-            PlacedAnnotation(read_annotation(note), index, offset, length)
-            for note in mappings_of(details_of(item), "citations")
-            if note.get("type") == "file_citation"
-        ]
-        documents = (
-            replace(note, item_index=index, offset=offset)
-            for note in placed_annotations([read_message(item)])
-            if note.annotation.kind == "document"
-        )
-        yield from raw_notes or documents
-        offset += length
