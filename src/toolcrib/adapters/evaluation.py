@@ -7,9 +7,9 @@ call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -45,6 +45,7 @@ from toolcrib.ledger.prompt_events import PromptAnswered, PromptResumed, PromptS
 from toolcrib.prices.cost import Cost
 from toolcrib.session.turns import call_here, turn_here
 from toolcrib.store.store import ask_store
+from toolcrib.tools.citations import cited_source
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from toolcrib.ledger.events import Event
     from toolcrib.prompt.prompt import RenderedPrompt
     from toolcrib.session.session import Session
+    from toolcrib.tools.citations import AnyCitation, CitedSource
 
 
 O = TypeVar("O")  # noqa: E741
@@ -68,6 +70,12 @@ class PromptRequest(Generic[O]):
     prompt: RenderedPrompt[O]
     message: UserMessage
     digest: str
+    withheld: tuple[WithheldTool, ...] = ()
+    """The tools that are not for this run, by what their functions of options say."""
+    tool_options: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict[str, Mapping[str, str]]
+    )
+    """By the name of a tool, the options that a function gave for this run, without secrets."""
 
 
 MakeClient = Callable[["TurnTools", "RenderedPrompt[Any]"], "ModelClient"]
@@ -269,6 +277,7 @@ class Evaluation(Generic[O]):
         session, caller = self._session, self._tools.executor.governance.caller
         here = turn_here(session)
         attachments, artifacts = kept_attachments(self._request.message)
+        tool_options = self._request.tool_options
         await session.record(
             PromptStarted(
                 session_id=session.session_id,
@@ -286,6 +295,7 @@ class Evaluation(Generic[O]):
                 principal=caller.principal if caller else None,
                 transport=caller.transport if caller else None,
                 attachments=attachments,
+                tool_options={name: dict(parts) for name, parts in tool_options.items()} or None,
             ),
             artifacts,
         )
@@ -332,7 +342,7 @@ class Evaluation(Generic[O]):
             skipped=MappingProxyType(dict(hosted.skipped)),
         )
         if not waiting:
-            await self._record_answer(response.text, turn.number)
+            await self._record_answer(response, turn.number)
         return response
 
     def _cost(self, conversation: Conversation) -> Cost:
@@ -369,7 +379,7 @@ class Evaluation(Generic[O]):
                 outputs.whole[hosted.tool.name] = output
         return outputs
 
-    async def _record_answer(self, text: str, turn: int) -> None:
+    async def _record_answer(self, response: PromptResponse[O], turn: int) -> None:
         session = self._session
         await session.record(
             PromptAnswered(
@@ -377,9 +387,14 @@ class Evaluation(Generic[O]):
                 at=session.clock(),
                 turn=turn,
                 prompt_name=self._prompt.name,
-                text=self._credentials.hide(text),
+                text=self._credentials.hide(response.text),
+                sources=tuple(self._source(citation) for citation in response.citations),
             )
         )
+
+    def _source(self, citation: AnyCitation) -> CitedSource:
+        source, hide = cited_source(citation), self._credentials.hide
+        return replace(source, url=hide(source.url), title=hide(source.title))
 
     def _unreadable(self, message: str, conversation: Conversation) -> PromptEvaluationError:
         ids = conversation.request_ids

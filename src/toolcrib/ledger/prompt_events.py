@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from toolcrib.ledger.events import Event
 from toolcrib.prices.cost import Cost
-from toolcrib.tools.citations import GeneratedFile
+from toolcrib.tools.citations import CitedSource, GeneratedFile
 from toolcrib.tools.identity import ToolRef
 from toolcrib.vfs.mount import StagedFile
 
@@ -60,6 +60,9 @@ class PromptStarted(Event):
     instructions: str | None = None
     """What the host told the model apart from the text."""
     attachments: tuple[KeptAttachment, ...] = ()
+    tool_options: dict[str, dict[str, str]] | None = None
+    """By the name of a hosted tool, the options that a function gave for this turn, without
+    secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +274,8 @@ class PromptAnswered(Event):
     turn: int
     prompt_name: str
     text: str
+    sources: tuple[CitedSource, ...] = ()
+    """What the answer cites, in order; spans are places in `text`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,69 +5,18 @@ The payload of an event may have been deleted from the ledger, so every field is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from acp.schema import AgentMessageChunk, AgentThoughtChunk, ToolKind, UserMessageChunk
 
 from toolcrib.transports.acp.call_updates import CallUpdates, list_in, text_in
 from toolcrib.transports.acp.tool_calls import text_block
+from toolcrib.transports.model_items import answer_in, thought_in
 
 if TYPE_CHECKING:
     from toolcrib.runtime.event_reader import Envelope
     from toolcrib.transports.acp.editor import Update
-
-
-_TEXT: Final = frozenset({"text", "output_text", "model_output"})
-_THOUGHT: Final = frozenset({"thinking", "thought", "summary_text", "reasoning_text"})
-
-
-def answer_in(items: Sequence[Any]) -> str:
-    """The text of a model's answer; empty when it has none."""
-    return "".join(_words(items, _is_text))
-
-
-def thought_in(items: Sequence[Any]) -> str:
-    """The visible reasoning of a model."""
-    return "\n\n".join(_words(items, _is_thought))
-
-
-def _words(items: Sequence[Any], is_wanted: Any) -> Iterator[str]:
-    for item in items:
-        if not isinstance(item, Mapping):
-            continue
-        facts = cast("Mapping[str, Any]", item)
-        text = _own_text(facts)
-        if text and is_wanted(facts):
-            yield text
-        for name in ("content", "summary", "parts"):
-            inner = facts.get(name)
-            if isinstance(inner, list):
-                yield from _words(cast("list[Any]", inner), is_wanted)
-
-
-def _own_text(facts: Mapping[str, Any]) -> str:
-    for name in ("text", "thinking", "content"):
-        text = facts.get(name)
-        if isinstance(text, str):
-            return text
-    return ""
-
-
-def _kind(facts: Mapping[str, Any]) -> str:
-    # Gemini's parts have no type: a thought has a flag, and the rest is text.
-    kind = facts.get("type") or facts.get("part_kind")
-    if isinstance(kind, str):
-        return kind
-    return "thought" if facts.get("thought") is True else "text" if "text" in facts else ""
-
-
-def _is_text(facts: Mapping[str, Any]) -> bool:
-    return _kind(facts) in _TEXT
-
-
-def _is_thought(facts: Mapping[str, Any]) -> bool:
-    return _kind(facts) in _THOUGHT
 
 
 class Transcript:
