@@ -175,6 +175,15 @@ def test_what_a_stream_left_out_is_shown_with_the_whole() -> None:
     assert prose(parts) == "All is well."
 
 
+def test_a_text_with_a_hole_is_shown_anew() -> None:
+    """A client that fell so far behind that pieces were dropped reads the whole in the end."""
+    events = [STARTED, asked(), text("All "), text("till."), responded(said("All is well, till."))]
+    parts = parts_of(events)
+    (reset,) = [place for place, part in enumerate(parts) if isinstance(part, StepReset)]
+
+    assert prose(parts[reset:]) == "All is well, till."
+
+
 def test_a_reply_that_begins_anew_takes_back_its_text() -> None:
     """The request was made again and came out otherwise: nothing is doubled, reasoning stays."""
     events = [STARTED, asked(), thought("Hm."), text("All is"), text("Well", is_restart=True)]
