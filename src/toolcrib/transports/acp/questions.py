@@ -63,7 +63,7 @@ class EditorAnswers:
         try:
             if self.has_forms:
                 return await self._form(question)
-            if (choices := choices_of(question)) is not None:
+            if (choices := choices_of(question.schema)) is not None:
                 return await self._choice(question, choices)
         except ClientGone:
             return QuestionResponse("nobody", reason="the editor has disconnected")
