@@ -16,7 +16,7 @@ from tests.adapters.pydantic_ai.wire.google import GoogleWire
 from tests.adapters.pydantic_ai.wire.interactions import InteractionsWire
 from tests.adapters.pydantic_ai.wire.responses import ResponsesWire
 from tests.adapters.pydantic_ai.wire.traffic import Json, Wire
-from toolcrib.adapters.items import mapping_of, mappings_of
+from tests.adapters.json_fields import mapping_of, mappings_of
 
 INTERACTIONS = "google-interactions"
 """What is spoken to one of our own models. In the support matrix it is Google."""

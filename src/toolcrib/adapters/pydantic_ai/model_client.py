@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.history import ReplyItems
-from toolcrib.adapters.items import maybe_text
+from toolcrib.adapters.items import mapping_of, maybe_text, text_of
 from toolcrib.adapters.model_client import (
     ModelReply,
     Retry,
@@ -19,7 +19,7 @@ from toolcrib.adapters.model_client import (
     send_with_retries,
 )
 from toolcrib.adapters.options import Usage
-from toolcrib.adapters.pydantic_ai.parts import items_of, with_calls
+from toolcrib.adapters.pydantic_ai.parts import ERROR, items_of, with_calls
 from toolcrib.errors import DeadlinePassed, PromptEvaluationError, ReplyBroken
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def reply_status(response: ModelResponse, provider: str) -> tuple[ModelStatus, s
                 "(max_tokens), or ask for less"
             )
         case "error":
-            return "failed", f"the provider failed ({reason}) and gives no reason{_AGAIN}"
+            return "failed", _failed(mapping_of(details, ERROR), reason)
         case None if sent and provider == "openai-responses":
             return "incomplete", f"the answer is incomplete ({sent}){_AGAIN}"
         case _:
@@ -206,6 +206,13 @@ def _refused(details: dict[str, Any], reason: str | None) -> str:
     if refusal:
         return f"the model refused: {refusal}"
     return f"the answer was filtered ({reason}) and cannot be used; ask in other words"
+
+
+def _failed(error: dict[str, Any], reason: str | None) -> str:
+    if not error:
+        return f"the provider failed ({reason}) and gives no reason{_AGAIN}"
+    code, message = text_of(error, "code"), text_of(error, "message")
+    return f"the provider failed: {code or 'no code'}: {message or 'it does not say why'}{_AGAIN}"
 
 
 def _is_silent(part: ModelResponsePart) -> bool:

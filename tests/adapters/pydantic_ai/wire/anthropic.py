@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
 from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at, sse
-from toolcrib.adapters.items import mapping_of, mappings_of, text_of
+from tests.adapters.json_fields import mapping_of, mappings_of, text_of
 
 CALLS = {"server_tool_use", "mcp_tool_use"}
 PAUSES = ("pause_turn", "compaction")

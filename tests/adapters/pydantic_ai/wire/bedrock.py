@@ -9,7 +9,7 @@ from struct import pack
 
 from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
 from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at
-from toolcrib.adapters.items import mapping_of, mappings_of, text_of
+from tests.adapters.json_fields import mapping_of, mappings_of, text_of
 
 SERVER = "server_tool_use"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
 from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at, sse
-from toolcrib.adapters.items import mapping_of, mappings_of, text_of, texts_of
+from tests.adapters.json_fields import mapping_of, mappings_of, text_of, texts_of
 
 GROUNDED = ("groundingMetadata", "urlContextMetadata")
 

@@ -8,7 +8,7 @@ from tests.adapters.openai.response_samples import text_parts
 from tests.adapters.openai.scripted_provider import ENDINGS, body_of, message, response
 from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
 from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at, sse
-from toolcrib.adapters.items import mappings_of, text_of
+from tests.adapters.json_fields import mappings_of, text_of
 
 ENDED = {"failed": "failed", "incomplete": "incomplete"}
 WAITING = {"apply_patch_call", "computer_call", "function_call", "local_shell_call"}

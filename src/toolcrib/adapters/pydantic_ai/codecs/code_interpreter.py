@@ -159,8 +159,6 @@ def _first_text(item: RawItem, keys: Iterable[str]) -> str:
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai-responses": {
         "openai_include_code_execution_outputs": True,
-        # Only these annotations name the files that the code made.
-        "openai_include_raw_annotations": True,
     },
     "xai": {"xai_include_code_execution_output": True},
 }
@@ -234,15 +232,13 @@ class CodeInterpreterCodec(NativeCodec[CodeInterpreterConfig, CodeInterpreterRes
 
 
 def _cited_files(items: Sequence[RawItem]) -> Iterator[tuple[int, GeneratedFile]]:
-    """Files that the text cites, each with the index of its item. pydantic-ai keeps these citations
-    raw.
-    """
+    """Files that the text cites, each with the index of its item."""
     offset = 0
     for index, item in enumerate(items):
         if item.get("type") != TEXT:
             continue
         length = len(text_of(item, "text"))
-        for facts in mappings_of(details_of(item), "annotations"):
+        for facts in mappings_of(item, "citations"):
             file_id = text_of(facts, "file_id")
             if facts.get("type") == "container_file_citation" and file_id:
                 note = PlacedAnnotation(read_annotation(facts), index, offset, length)

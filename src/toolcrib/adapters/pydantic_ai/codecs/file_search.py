@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.answer import PlacedAnnotation, placed_annotations
@@ -17,10 +16,9 @@ from toolcrib.adapters.items import (
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.items import read_annotation
-from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall, details_of
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
-from toolcrib.adapters.pydantic_ai.parts import TEXT, read_message, text_in
+from toolcrib.adapters.pydantic_ai.parts import messages_in, text_in
 from toolcrib.tools.file_search import (
     KIND,
     FileCitation,
@@ -127,21 +125,7 @@ def _citations(items: Sequence[RawItem]) -> Iterator[FileCitation]:
 
 
 def _notes(items: Sequence[RawItem]) -> Iterator[PlacedAnnotation]:
-    """The citations of documents. pydantic-ai keeps OpenAI's raw, and only those have places."""
-    offset = 0
-    for index, item in enumerate(items):
-        if item.get("type") != TEXT:
-            continue
-        length = len(text_of(item, "text"))
-        raw_notes = [
-            PlacedAnnotation(read_annotation(note), index, offset, length)
-            for note in mappings_of(details_of(item), "citations")
-            if note.get("type") == "file_citation"
-        ]
-        documents = (
-            replace(note, item_index=index, offset=offset)
-            for note in placed_annotations([read_message(item)])
-            if note.annotation.kind == "document"
-        )
-        yield from raw_notes or documents
-        offset += length
+    """The citations of documents."""
+    for note in placed_annotations(messages_in(items)):
+        if note.annotation.kind in ("document", "file_citation"):
+            yield note
