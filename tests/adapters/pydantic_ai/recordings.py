@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.adapters.json_fields import mapping_of, mappings_of
 from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
 from tests.adapters.pydantic_ai.wire.anthropic import AnthropicWire
 from tests.adapters.pydantic_ai.wire.bedrock import BedrockWire
@@ -16,7 +17,6 @@ from tests.adapters.pydantic_ai.wire.google import GoogleWire
 from tests.adapters.pydantic_ai.wire.interactions import InteractionsWire
 from tests.adapters.pydantic_ai.wire.responses import ResponsesWire
 from tests.adapters.pydantic_ai.wire.traffic import Json, Wire
-from tests.adapters.json_fields import mapping_of, mappings_of
 
 INTERACTIONS = "google-interactions"
 """What is spoken to one of our own models. In the support matrix it is Google."""
