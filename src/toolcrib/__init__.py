@@ -40,7 +40,12 @@ if TYPE_CHECKING:
         ToolOutput,
         ToolProgress,
     )
-    from toolcrib.ledger.prompt_events import TextDelta
+    from toolcrib.ledger.prompt_events import (
+        ArgumentsDelta,
+        HostedToolProgress,
+        ReasoningDelta,
+        TextDelta,
+    )
     from toolcrib.prompt.prompt import Prompt, RenderedPrompt
     from toolcrib.prompt.section import MarkdownSection, Section, UserText
     from toolcrib.runtime.chat import Chat
@@ -66,6 +71,7 @@ __all__ = [
     "ApprovalRequested",
     "ApprovalRequired",
     "Approve",
+    "ArgumentsDelta",
     "CallEnded",
     "CallFailed",
     "CallRequest",
@@ -82,6 +88,7 @@ __all__ = [
     "Grant",
     "Hooks",
     "HostedTool",
+    "HostedToolProgress",
     "Limits",
     "MarkdownSection",
     "MemoryStore",
@@ -95,6 +102,7 @@ __all__ = [
     "PromptResponse",
     "PromptResult",
     "ProviderTool",
+    "ReasoningDelta",
     "Refuse",
     "RenderedPrompt",
     "Reply",
@@ -154,7 +162,12 @@ if not TYPE_CHECKING:
                 "ToolOutput",
                 "ToolProgress",
             ),
-            "toolcrib.ledger.prompt_events": ("TextDelta",),
+            "toolcrib.ledger.prompt_events": (
+                "ArgumentsDelta",
+                "HostedToolProgress",
+                "ReasoningDelta",
+                "TextDelta",
+            ),
             "toolcrib.prompt.prompt": (
                 "Prompt",
                 "RenderedPrompt",

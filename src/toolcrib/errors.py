@@ -13,6 +13,7 @@
     │   ├── InvalidPrompt           a prompt or section that cannot be rendered
     │   ├── InvalidDecision         a decision that does not fit its request
     │   │   └── DecisionForbidden   a decision that somebody else has to make
+    │   ├── InvalidAnswer           an answer that does not fit its question
     │   ├── InvalidState            a resumable state that cannot be restored
     │   └── InvalidEvent            an event that a tool may not emit
     ├── CallFailed                  a call ended in a failure and the caller asked for exceptions
@@ -42,6 +43,11 @@
     ├── SandboxFailed               a sandbox was not made; nothing has run
     ├── SandboxedToolFailed         a handler's confined process raised, crashed or met a limit
     ├── HookFailed                  a hook returned something it may not return
+    ├── QuestionUnanswered          a question of a handler got no answer
+    │   ├── QuestionDeclined        the person does not want to answer
+    │   ├── QuestionCancelled       the person left it, or it was withdrawn
+    │   ├── QuestionExpired         nobody answered in time
+    │   └── NobodyToAsk             nobody is there who could answer
     ├── ToolTimeout (TimeoutError)  a tool outlived its time limit
     ├── StoreError                  a session cannot be read or written
     │   ├── SessionNotFound
@@ -51,6 +57,7 @@
     └── ControlFlow                 signals, not faults: hooks never see them
         ├── CallEnded               the call is over, with the kind of failure that is named
         ├── ApprovalRequired        the call waits for a person
+        ├── ResultDeferred          the result of the call comes later, from outside
         └── ModelRetry              the model should call again with other arguments
 
 What the model should see of a failure is data, not an exception: `toolcrib.failures.Failure`.
@@ -72,7 +79,7 @@ if TYPE_CHECKING:
 
 EvaluationPhase = Literal["render", "request", "response", "parse", "tool", "budget"]
 EvaluationReason = Literal[
-    "max_steps", "max_tokens", "max_calls", "incomplete", "refused", "failed", "empty"
+    "max_steps", "max_tokens", "max_calls", "max_cost", "incomplete", "refused", "failed", "empty"
 ]
 """A limit of the budget that is spent, or what came of the model's last response."""
 
@@ -162,6 +169,12 @@ class InvalidDecision(UsageError):
 
 class DecisionForbidden(InvalidDecision):
     """A decision, or the grant with it, that this person may not make; the request stays open."""
+
+
+class InvalidAnswer(UsageError):
+    """An answer that does not fit its question, or comes too late. `faults` are in its value."""
+
+    faults: tuple[Fault, ...] = ()
 
 
 class InvalidState(UsageError):
@@ -325,12 +338,8 @@ class ApiFault(ToolcribError):
     @property
     def body(self) -> dict[str, Any]:
         """The JSON of the HTTP response."""
-        error = {
-            "message": self.message,
-            "type": self.kind,
-            "param": self.param,
-            "code": self.code,
-        }
+        kind, param, code = self.kind, self.param, self.code
+        error = {"message": self.message, "type": kind, "param": param, "code": code}
         return {"error": error}
 
 
@@ -374,6 +383,26 @@ class SandboxedToolFailed(ToolcribError):
 
 class HookFailed(ToolcribError):
     """A hook returned a value of the wrong type. The tool does not run."""
+
+
+class QuestionUnanswered(ToolcribError):
+    """A question that a handler asked got no answer; the call fails unless it catches this."""
+
+
+class QuestionDeclined(QuestionUnanswered):
+    """The person was asked and does not want to answer."""
+
+
+class QuestionCancelled(QuestionUnanswered):
+    """The person left without an answer, or the question was withdrawn."""
+
+
+class QuestionExpired(QuestionUnanswered):
+    """Nobody answered in time."""
+
+
+class NobodyToAsk(QuestionUnanswered):
+    """Nobody is there who could answer, or the client cannot show a question."""
 
 
 class ToolTimeout(ToolcribError, TimeoutError):
@@ -454,6 +483,18 @@ class ApprovalRequired(ControlFlow):
         super().__init__("this call waits for approval")
         self.metadata = metadata
         self.request = request
+
+
+class ResultDeferred(ControlFlow):
+    """The call runs outside of this process, and its result comes later.
+
+    Raised by a handler or a runner that has handed the call over. The call stays open until
+    somebody brings its result; `metadata` is for them.
+    """
+
+    def __init__(self, metadata: Mapping[str, Any] | None = None) -> None:
+        super().__init__("the result of this call comes later, from outside")
+        self.metadata = metadata
 
 
 class ModelRetry(ControlFlow):

@@ -18,9 +18,11 @@ from toolcrib.approval.decision import Decided
 from toolcrib.errors import LedgerBroken
 from toolcrib.ledger.events import ApprovalDecided, ApprovalRequested
 from toolcrib.ledger.prompt_events import ModelResponded, PromptResumed, PromptStarted
+from toolcrib.prices.cost import CostPart
+from toolcrib.prices.price_list import HostedUse
+from toolcrib.prices.table import UNKNOWN_PRICES
 from toolcrib.store import MemoryStore, SqliteStore, Store
 from toolcrib.store.call_query import CallQuery, CallRow, RowStatus
-from toolcrib.store.prices import UNKNOWN_PRICES
 from toolcrib.store.store import every
 from toolcrib.store.verification import verify_session
 
@@ -47,8 +49,16 @@ class TenCents:
 
     name = "tests 1"
 
-    def nanos(self, provider: str, model: str, usage: Mapping[str, int], at: float) -> int | None:
-        return None if model == "free" else usage["input_tokens"] * 100_000_000
+    def request(
+        self, provider: str, model: str, usage: Mapping[str, int], at: float
+    ) -> CostPart | None:
+        if model == "free":
+            return None
+        tokens = usage["input_tokens"]
+        return CostPart("tokens", model, tokens, tokens * 100_000_000, self.name)
+
+    def call(self, use: HostedUse, at: float) -> CostPart | None:
+        return None
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -9,9 +9,10 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
-from toolcrib.adapters.items import Annotation, Item, ModelMessage, ReplyItem
+from toolcrib.adapters.items import Annotation, Item, ModelMessage, ReasoningItem, ReplyItem
 from toolcrib.adapters.options import Usage
 from toolcrib.errors import OutputMismatch
+from toolcrib.prices.cost import Cost
 from toolcrib.prompt.output import OutputSchema
 from toolcrib.tools.type_arguments import TypeArguments
 from toolcrib.tools.web_search import Citation
@@ -87,6 +88,11 @@ def last_text(items: Sequence[ReplyItem]) -> str:
 def answer_text(items: Sequence[Item]) -> str:
     """All text of all messages of the model, in order."""
     return "".join(item.text for item in items if isinstance(item, ModelMessage))
+
+
+def reasoning_texts(items: Sequence[ReplyItem]) -> tuple[str, ...]:
+    """The readable reasoning of the items, in order."""
+    return tuple(text for item in items if isinstance(item, ReasoningItem) for text in item.texts)
 
 
 def placed_annotations(items: Sequence[Item | None]) -> Iterator[PlacedAnnotation]:
@@ -169,7 +175,11 @@ class PromptResponse(TypeArguments, Generic[O]):
     """Every provider-run call, with the name of its tool, in order."""
     citations: tuple[Any, ...] = ()
     """What the answer cites; spans are offsets into `text`."""
+    reasoning: tuple[str, ...] = ()
+    """What the model lets others read of its reasoning, over all steps, in order."""
     usage: Usage = field(default_factory=Usage)
+    cost: Cost = field(default_factory=Cost)
+    """Of the requests and of what the provider ran; `unpriced` has what nobody knows a price of."""
     pending: tuple[ApprovalRequest, ...] = ()
     model: str | None = None
     request_ids: tuple[str, ...] = ()

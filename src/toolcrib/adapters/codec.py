@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from toolcrib.adapters.items import mapping_of, text_of
+from toolcrib.prices.cost import Cost
 from toolcrib.tools.provider_tools import HostedTool
 
 C = TypeVar("C")
@@ -47,6 +48,8 @@ class Invocation:
     error: str | None
     raw: RawItem
     """The item itself, verbatim."""
+    cost: Cost | None = None
+    """What the provider bills for it, besides tokens."""
 
 
 class HostedToolCodec(Protocol[C, O_co]):

@@ -20,6 +20,7 @@ from toolcrib.adapters.answer import (
     answer_text,
     citations,
     codec_view,
+    reasoning_texts,
     structured,
 )
 from toolcrib.adapters.credentials import Credentials
@@ -42,9 +43,11 @@ from toolcrib.adapters.items import (
     UserMessage,
     tool_calls,
 )
-from toolcrib.adapters.loop import PromptScope, Turn, announced, around, evaluating
+from toolcrib.adapters.loop import Turn, announced
+from toolcrib.adapters.prompt_scope import PromptScope, around, evaluating
 from toolcrib.errors import CallFailed, OutputMismatch, PromptEvaluationError
 from toolcrib.ledger.prompt_events import PromptAnswered, PromptResumed, PromptStarted, ToolWithheld
+from toolcrib.prices.cost import Cost
 from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
 from toolcrib.session.turns import call_here, turn_here
 from toolcrib.store.store import ask_store
@@ -146,7 +149,8 @@ class Evaluation(Generic[O]):
                 parent_turn=started.parent_turn,
             )
             self._enter(stack, again)
-            self._scope.tokens = spent_within(happened, started.turn)
+            spent = spent_within(happened, started.turn)
+            self._scope.tokens, self._scope.nanos = spent.tokens, spent.nanos
             await self._record_resumption(started)
             return await announced(session, started.turn, self._take_up(happened, started))
 
@@ -161,6 +165,7 @@ class Evaluation(Generic[O]):
             started.turn,
         )
         self._scope.tokens += state.conversation.usage.total_tokens
+        self._scope.nanos += self._cost(state.conversation).nanos or 0
         turn = self._turn(state.conversation, started.turn)
         if not state.is_open:
             return await self._respond(turn, await turn.run())
@@ -277,7 +282,9 @@ class Evaluation(Generic[O]):
             hosted_outputs=MappingProxyType(self._hosted_outputs(raws)),
             invocations=tuple((ran.name, ran.invocation) for ran in hosted.ran),
             citations=tuple(citations(answer)),
+            reasoning=reasoning_texts(conversation.items),
             usage=conversation.usage,
+            cost=self._cost(conversation),
             pending=tuple(outcome.approval for outcome in waiting if outcome.approval is not None),
             model=conversation.model,
             request_ids=tuple(conversation.request_ids),
@@ -286,6 +293,11 @@ class Evaluation(Generic[O]):
         if not waiting:
             await self._record_answer(response.text, turn.number)
         return response
+
+    def _cost(self, conversation: Conversation) -> Cost:
+        """Of the requests, and of what the provider ran."""
+        costs = (ran.invocation.cost for ran in self._tools.hosted.ran)
+        return sum((cost for cost in costs if cost is not None), conversation.cost)
 
     def _output(self, answer: Sequence[ReplyItem], conversation: Conversation) -> Any:
         schema = self._prompt.output

@@ -24,7 +24,13 @@ from toolcrib.adapters.options import Usage
 from toolcrib.calls.recorded_call import repeated_id
 from toolcrib.errors import InvalidState
 from toolcrib.ledger.events import Event, ToolInvoked
-from toolcrib.ledger.prompt_events import ModelResponded, PromptAnswered, PromptStarted
+from toolcrib.ledger.prompt_events import (
+    ModelResponded,
+    ModelRetried,
+    PromptAnswered,
+    PromptStarted,
+)
+from toolcrib.prices.cost import Cost, CostPart
 
 if TYPE_CHECKING:
     from toolcrib.adapters.tool_calls import ItemClassifier
@@ -47,6 +53,8 @@ class ReplyItems:
     model: str | None = None
     is_paused: bool = False
     """Whether the provider paused: the next request continues the same answer."""
+    cost: Cost | None = None
+    """Of the tokens; None when nobody knows the price."""
 
 
 @dataclass(slots=True)
@@ -66,6 +74,8 @@ class Conversation:
     calls: int = 0
     """How many calls the model has asked this process to run."""
     usage: Usage = field(default_factory=Usage)
+    cost: Cost = field(default_factory=Cost)
+    """Of the requests, without what the provider bills for calls that it ran."""
     model: str | None = None
     request_ids: list[str] = field(default_factory=list[str])
     last_items: list[ReplyItem] = field(default_factory=list[ReplyItem], repr=False)
@@ -79,6 +89,10 @@ class Conversation:
         the turn used it.
         """
         return repeated_id(call.call_id, self.id_uses[call.call_id])
+
+    def next_id(self, call_id: str) -> str:
+        """The id that a call will have in the ledger, while the reply with it still comes in."""
+        return repeated_id(call_id, self.id_uses[call_id] + 1)
 
     def add(self, item: Item) -> None:
         """Add an item of this side: the prompt, or the output of a call."""
@@ -101,6 +115,8 @@ class Conversation:
     def count(self, reply: ReplyItems) -> None:
         """Count the usage of a reply, also of one that is of no use."""
         self.usage += reply.usage
+        unknown = CostPart("tokens", reply.model or "", reply.usage.total_tokens, None)
+        self.cost += reply.cost or Cost((unknown,))
         self.model = reply.model or self.model
         if reply.request_id:
             self.request_ids.append(reply.request_id)
@@ -111,6 +127,8 @@ class TurnStep:
     """A recorded reply, and the calls that ended before the next one, by id."""
 
     response: ModelResponded
+    retries: int = 0
+    """How many attempts at its request had failed."""
     invoked: dict[str, ToolInvoked] = field(default_factory=dict[str, ToolInvoked])
 
 
@@ -225,10 +243,14 @@ _CONVERSATION = (
 def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[TurnStep]:
     """What followed from a prompt, without what followed from prompts within it."""
     steps: list[TurnStep] = []
+    retries = 0
     for event in happened:
         match event:
+            case ModelRetried() if event.turn == started.turn:
+                retries += 1
             case ModelResponded() if event.turn == started.turn:
-                steps.append(TurnStep(event))
+                steps.append(TurnStep(event, retries))
+                retries = 0
             case ToolInvoked() if event.turn == started.turn and steps:
                 steps[-1].invoked[event.call_id] = event
             case _:
@@ -236,19 +258,34 @@ def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[TurnStep
     return steps
 
 
-def spent_within(happened: Iterable[Event], turn: int) -> int:
-    """The tokens of all prompts that calls of a turn evaluated, and of those within them."""
+@dataclass(frozen=True, slots=True)
+class NestedSpending:
+    """What requests and provider-run calls took; the cost in billionths of a dollar."""
+
+    tokens: int = 0
+    nanos: int = 0
+
+
+def spent_within(happened: Iterable[Event], turn: int) -> NestedSpending:
+    """What all prompts took that calls of a turn evaluated, with those within them."""
     within = {turn}
-    tokens = 0
+    spent = NestedSpending()
     for event in happened:
         match event:
             case PromptStarted() if event.parent_turn in within:
                 within.add(event.turn)
             case ModelResponded() if event.turn in within and event.turn != turn:
-                tokens += Usage(**event.usage).total_tokens
+                tokens = Usage(**event.usage).total_tokens
+                spent = NestedSpending(spent.tokens + tokens, spent.nanos + _nanos(event.cost))
+            case ToolInvoked(cost=cost) if event.turn in within and event.turn != turn:
+                spent = NestedSpending(spent.tokens, spent.nanos + _nanos(cost))
             case _:
                 pass
-    return tokens
+    return spent
+
+
+def _nanos(cost: Cost | None) -> int:
+    return 0 if cost is None else cost.nanos or 0
 
 
 async def take_up(
@@ -260,6 +297,7 @@ async def take_up(
     state = TurnState(conversation)
     for step in steps:
         reply = _recorded_reply(step.response, tools.classifier)
+        conversation.usage += Usage(requests=step.retries)
         _answer_calls(state)
         if step.response.status in ("completed", "paused"):
             conversation.add_reply(reply)
@@ -295,6 +333,7 @@ def _recorded_reply(event: ModelResponded, classifier: ItemClassifier) -> ReplyI
         request_id=event.request_id,
         model=event.model,
         is_paused=event.status == "paused",
+        cost=event.cost,
     )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, assert_never, cast
 
 from toolcrib.adapters.answer import answer_items, codec_view
 from toolcrib.adapters.codec import Codec, Invocation, RawItem
+from toolcrib.adapters.hosted_costs import HostedCosts
 from toolcrib.adapters.items import (
     ContextItem,
     HostedCallItem,
@@ -124,6 +125,7 @@ class HostedCalls:
         self._open: list[HostedCallItem] = []
         self.ran: list[HostedInvocation] = []
         self.skipped: Counter[str] = Counter()
+        self.costs = HostedCosts(session, provider)
 
     async def record(
         self,
@@ -192,10 +194,12 @@ class HostedCalls:
         if recorded is not None:
             self.ran.append(HostedInvocation(tool_name, _as_recorded(invocation, recorded)))
             return
+        cost = await self.costs.cost(invocation, item.declaration.tool)
         if prepared is not None:
             call = self._make_call(prepared, call_id, turn)
             with in_provider_call(call):
                 invocation = await hooked(call, invocation)
+        invocation = replace(invocation, cost=cost)
         self.ran.append(HostedInvocation(tool_name, invocation))
         await record_provider_call(
             self._session, self._call(tool_name, invocation, call_id), Actor("rule", "declared")
@@ -218,6 +222,7 @@ class HostedCalls:
             error=hide(invocation.error),
             raw=hide(dict(invocation.raw)),
             caller=self._caller,
+            cost=invocation.cost,
         )
 
     def _call_id(self, invocation: Invocation, turn: int) -> str:
@@ -259,4 +264,6 @@ def _minimal_invocation(item: HostedCallItem) -> Invocation:
 def _as_recorded(invocation: Invocation, event: ToolInvoked) -> Invocation:
     """The invocation as it was recorded, after an output hook may have changed it."""
     error = event.failure.message if event.failure else None
-    return replace(invocation, message=event.message, success=event.success, error=error)
+    return replace(
+        invocation, message=event.message, success=event.success, error=error, cost=event.cost
+    )

@@ -152,6 +152,8 @@ class ReasoningItem:
     """What the model thought before it answered or called."""
 
     raw: RawItem = field(hash=False, repr=False)
+    texts: tuple[str, ...] = ()
+    """What it lets others read of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,62 +8,44 @@ announced on the bus; only the whole reply counts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
-
-from toolcrib.adapters.answer import PromptResponse
-from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.history import (
-    Conversation,
-)
-from toolcrib.adapters.items import (
-    ReplyItem,
-    tool_calls,
-)
-from toolcrib.adapters.options import Usage
-from toolcrib.errors import PromptEvaluationError
-from toolcrib.session.turns import call_here
-
-if TYPE_CHECKING:
-    from toolcrib.adapters.codec import RawItem
-    from toolcrib.adapters.model_client import ModelClient
-    from toolcrib.adapters.options import Budget, TurnOptions
-    from toolcrib.adapters.turn_tools import Governance, TurnTools
-    from toolcrib.calls.outcome import Outcome
-    from toolcrib.prompt.prompt import RenderedPrompt
-    from toolcrib.session.session import Session
-
 import logging
-from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from toolcrib.adapters.credentials import Pieces
 from toolcrib.adapters.history import LOST
 from toolcrib.adapters.items import (
+    ReplyItem,
     ToolCallEnd,
     ToolCallItem,
     is_sound_id,
+    tool_calls,
 )
+from toolcrib.adapters.options import Usage
+from toolcrib.adapters.prompt_scope import deadline_here
+from toolcrib.adapters.prompt_stream import reader_ready
+from toolcrib.adapters.stream_announcer import StreamAnnouncer
 from toolcrib.calls.outcome import run_all
-from toolcrib.errors import EvaluationPhase, UsageError
+from toolcrib.errors import EvaluationPhase, PromptEvaluationError, UsageError
 from toolcrib.ledger.prompt_events import (
-    HostedToolProgress,
     ModelAsked,
     ModelResponded,
-    TextDelta,
+    ModelRetried,
     TurnEnded,
     TurnOutcome,
 )
+from toolcrib.prices.cost import Cost
+from toolcrib.prices.table import request_part
 
 if TYPE_CHECKING:
     from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.codec import RawItem
-    from toolcrib.adapters.history import Conversation
-    from toolcrib.adapters.model_client import ModelClient, ModelReply
+    from toolcrib.adapters.credentials import Credentials
+    from toolcrib.adapters.history import Conversation, ReplyItems
+    from toolcrib.adapters.model_client import FailedAttempt, ModelClient, ModelReply
     from toolcrib.adapters.options import TurnOptions
+    from toolcrib.adapters.prompt_scope import PromptScope
     from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.calls.outcome import Outcome
     from toolcrib.prompt.prompt import RenderedPrompt
@@ -90,54 +72,6 @@ def _redacted(item: ReplyItem, tools: Mapping[str, PreparedTool]) -> RawItem:
 
 
 R = TypeVar("R", bound="PromptResponse[Any]")
-
-
-class StreamAnnouncer:
-    """Announces the pieces of one step as they stream in."""
-
-    def __init__(self, session: Session, turn: int, step: int, pieces: Pieces) -> None:
-        self._session = session
-        self._turn = turn
-        self._step = step
-        self._pieces = pieces
-
-    def text(self, text: str) -> None:
-        """A piece of the answer's text."""
-        self._announce_text(self._pieces.add(text))
-
-    def progress(self, item_id: str, item_type: str, what: str) -> None:
-        """A call that was asked for, or that the provider runs, got further."""
-        self.flush()
-        session = self._session
-        session.announce(
-            HostedToolProgress(
-                session_id=session.session_id,
-                at=session.clock(),
-                turn=self._turn,
-                step=self._step,
-                item_id=item_id,
-                item_type=item_type,
-                what=what,
-            )
-        )
-
-    def flush(self) -> None:
-        """Announce the text that was held back: none follows for now."""
-        self._announce_text(self._pieces.rest())
-
-    def _announce_text(self, text: str) -> None:
-        if not text:
-            return
-        session = self._session
-        session.announce(
-            TextDelta(
-                session_id=session.session_id,
-                at=session.clock(),
-                turn=self._turn,
-                step=self._step,
-                text=text,
-            )
-        )
 
 
 async def announced(session: Session, turn: int, work: Awaitable[R]) -> R:
@@ -187,6 +121,7 @@ class Turn(Generic[O]):
         self._credentials = tools.credentials
         self.number = number
         self._scope = scope
+        tools.hosted.costs.model = options.model
         self._deadline = deadline_here(self._session, options.budget.seconds)
         self._executor.deadline = self._deadline
 
@@ -226,20 +161,23 @@ class Turn(Generic[O]):
         """Make one request and record the reply."""
         conversation, name = self.conversation, self._prompt.name
         self._scope.check(conversation.steps)
+        self._check_price()
         step = conversation.steps + 1
+        await reader_ready()
         self._announce_request(step)
         reply = await self._client.request(
             conversation,
             step=step,
             announcer=self._announcer(step) if self._options.stream else None,
             deadline=self._deadline,
+            on_retry=partial(self._record_retry, step),
         )
-        content = reply.content
-        self._scope.spend(content.usage)
-        await self._record(reply, step)
+        content = replace(reply.content, cost=self._cost_of(reply.content))
+        self._scope.spend(content.usage, content.cost)
+        await self._record(replace(reply, content=content), step)
         conversation.add_reply(content)
         # What the provider ran has happened, whether or not there is an answer.
-        await self._tools.hosted.record(content.items, self.number, reply.status, {})
+        await self._record_hosted(reply)
         if reply.problem is not None:
             await self._tools.hosted.settle(self.number)
             raise PromptEvaluationError(
@@ -249,6 +187,44 @@ class Turn(Generic[O]):
                 request_id=content.request_id,
                 reason=None if reply.status in ("completed", "paused") else reply.status,
             )
+
+    async def _record_hosted(self, reply: ModelReply) -> None:
+        hosted = self._tools.hosted
+        before = len(hosted.ran)
+        await hosted.record(reply.content.items, self.number, reply.status, {})
+        for ran in hosted.ran[before:]:
+            self._scope.spend(Usage(), ran.invocation.cost)
+
+    def _check_price(self) -> None:
+        """Raise, before the first request, when a limit on the cost could not be kept."""
+        if self._options.budget.max_cost is None or self.conversation.steps:
+            return
+        prices, model = self._session.store.prices, self._options.model
+        part = request_part(prices, self._tools.provider, model, {}, self._session.clock())
+        self._options.budget.check_price(self._prompt.name, part, f"the model {model!r}")
+
+    def _cost_of(self, content: ReplyItems) -> Cost | None:
+        prices, model = self._session.store.prices, content.model or self._options.model
+        part = request_part(
+            prices, self._tools.provider, model, content.usage.tokens, self._session.clock()
+        )
+        return None if part is None else Cost((part,))
+
+    async def _record_retry(self, step: int, retry: FailedAttempt) -> None:
+        session = self._session
+        self.conversation.usage += Usage(requests=1)
+        await session.record(
+            ModelRetried(
+                session_id=session.session_id,
+                at=session.clock(),
+                turn=self.number,
+                step=step,
+                attempt=retry.attempt,
+                reason=self._credentials.hide(retry.reason),
+                request_id=retry.request_id,
+                pause_seconds=retry.pause_seconds,
+            )
+        )
 
     def _announce_request(self, step: int) -> None:
         session = self._session
@@ -263,7 +239,7 @@ class Turn(Generic[O]):
             )
 
     def _announcer(self, step: int) -> StreamAnnouncer:
-        return StreamAnnouncer(self._session, self.number, step, Pieces(self._credentials))
+        return StreamAnnouncer(self._tools, self.number, step, self.conversation.next_id)
 
     def _calls(self) -> list[ToolCallItem]:
         """The calls of the last reply. Raises `PromptEvaluationError` when two have the same id, or
@@ -329,7 +305,6 @@ class Turn(Generic[O]):
 
     async def _record(self, reply: ModelReply, step: int) -> None:
         session, content = self._session, reply.content
-        usage = content.usage
         await session.record(
             ModelResponded(
                 session_id=session.session_id,
@@ -341,12 +316,8 @@ class Turn(Generic[O]):
                 request_id=content.request_id,
                 model=content.model,
                 items=recordable(content.items, self._executor.tools, self._credentials),
-                usage={
-                    "input_tokens": usage.input_tokens,
-                    "output_tokens": usage.output_tokens,
-                    "cached_tokens": usage.cached_tokens,
-                    "reasoning_tokens": usage.reasoning_tokens,
-                },
+                usage=content.usage.tokens,
+                cost=content.cost,
             )
         )
         logger.debug(
@@ -367,63 +338,3 @@ class Turn(Generic[O]):
             phase=phase,
             request_id=ids[-1] if ids else None,
         )
-
-
-@dataclass(slots=True, eq=False)
-class PromptScope:
-    """A prompt that is being evaluated, and what it has spent, with the prompts within it."""
-
-    session: Session
-    prompt_name: str
-    budget: Budget
-    governance: Governance
-    outer: PromptScope | None = None
-    tokens: int = 0
-
-    def spend(self, usage: Usage) -> None:
-        """Count what one request cost, here and in every prompt around."""
-        scope: PromptScope | None = self
-        while scope is not None:
-            scope.tokens += usage.total_tokens
-            scope = scope.outer
-
-    def check(self, steps: int) -> None:
-        """Raise, before another request is made, once a limit of this prompt is reached, or one
-        around it has no tokens left. Steps are each prompt's own.
-        """
-        self.budget.check(self.prompt_name, steps=steps, usage=Usage(input_tokens=self.tokens))
-        if self.outer is not None:
-            self.outer.check(0)
-
-
-_here: Final[ContextVar[PromptScope | None]] = ContextVar("toolcrib_evaluating", default=None)
-
-
-def around(session: Session) -> PromptScope | None:
-    """The evaluation whose call, in this session, the running code is part of."""
-    scope = _here.get()
-    is_around = scope is not None and scope.session is session and call_here(session) is not None
-    return scope if is_around else None
-
-
-@contextmanager
-def evaluating(evaluation: PromptScope) -> Generator[None]:
-    """Let what is evaluated by the code within be part of this evaluation."""
-    before = _here.get()
-    _here.set(evaluation)
-    try:
-        yield
-    finally:
-        if _here.get() is evaluation:
-            _here.set(before)
-
-
-def deadline_here(session: Session, seconds: float | None) -> float | None:
-    """When a prompt that starts now must be answered, in the running loop's time: when its own
-    time is over, or that of the call that it is part of.
-    """
-    call = call_here(session)
-    ends = [call.ends_at] if call is not None and call.ends_at is not None else []
-    if seconds is not None:
-        ends.append(asyncio.get_running_loop().time() + seconds)
-    return min(ends, default=None)

@@ -16,7 +16,7 @@ from toolcrib.errors import DeadlinePassed, PromptEvaluationError, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.adapters.history import Conversation, ReplyItems
-    from toolcrib.adapters.loop import StreamAnnouncer
+    from toolcrib.adapters.stream_announcer import StreamAnnouncer
     from toolcrib.ledger.prompt_events import ModelStatus
 
 T = TypeVar("T")
@@ -32,6 +32,20 @@ class ModelReply:
     """Why the turn cannot continue from it; None when it answers, asks for calls, or pauses."""
 
 
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """An attempt at a request that failed and is made again."""
+
+    attempt: int
+    """Its number, from 1."""
+    reason: str
+    request_id: str | None
+    pause_seconds: float
+
+
+OnRetry = Callable[[FailedAttempt], Awaitable[None]]
+
+
 class ModelClient(Protocol):
     """Sends the requests of one turn to one model."""
 
@@ -42,8 +56,10 @@ class ModelClient(Protocol):
         step: int,
         announcer: StreamAnnouncer | None,
         deadline: float | None,
+        on_retry: OnRetry | None = None,
     ) -> ModelReply:
-        """Send the unsent items, again after a passing fault; with an `announcer`, as a stream.
+        """Send the unsent items, again after a passing fault, of which `on_retry` is told; with an
+        `announcer`, as a stream.
 
         Raises `PromptEvaluationError` when there is no reply. `deadline` is in the running loop's
         time.
@@ -89,8 +105,10 @@ async def send_with_retries(
     *,
     is_passing: Callable[[Exception], bool],
     requested_pause: Callable[[Exception], float | None],
+    on_failure: Callable[[Exception, int, float], Awaitable[None]] | None = None,
 ) -> T:
-    """Send until there is a reply. `deadline` is in the running loop's time.
+    """Send until there is a reply. `deadline` is in the running loop's time. `on_failure` gets the
+    error of an attempt that is made again, its number, and the pause.
 
     Raises `DeadlinePassed`, or the last error of `send` when another attempt would not help or
     would not end in time.
@@ -114,6 +132,8 @@ async def send_with_retries(
             pause = retry.pause(attempt, requested_pause(error))
             if pause is None or (deadline is not None and clock() + pause >= deadline):
                 raise
+            if on_failure is not None:
+                await on_failure(error, attempt, pause)
         await asyncio.sleep(pause)
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    pass
-
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from toolcrib.errors import EvaluationReason, PromptEvaluationError, UsageError
+from toolcrib.prices.cost import NANO
 
 if TYPE_CHECKING:
     from toolcrib.adapters.turn_tools import Governance
+    from toolcrib.prices.cost import CostPart
     from toolcrib.session.bus import EventBus
 
 
@@ -23,10 +20,13 @@ class Usage:
     """Tokens, summed over every request of a turn."""
 
     requests: int = 0
+    """How many were sent, with those that failed and were sent again."""
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
+    """Of the input: what was written to the provider's cache."""
 
     @property
     def total_tokens(self) -> int:
@@ -40,7 +40,19 @@ class Usage:
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        """The counts of tokens by name, as the ledger keeps them."""
+        return {
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cached_tokens": self.cached_tokens,
+            "reasoning_tokens": self.reasoning_tokens,
+            "cache_write_tokens": self.cache_write_tokens,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +68,41 @@ class Budget:
     """After how many tokens, in and out, no further request is made."""
     max_calls: int | None = None
     """How many calls we run. What the provider runs is not ours to count before it has run."""
+    max_cost: float | None = None
+    """After how many US dollars no further request is made. What has no known price is refused."""
     seconds: float | None = None
     """From the first request, or from going on, until the answer."""
 
     def __post_init__(self) -> None:
-        for name in ("max_steps", "max_tokens", "max_calls", "seconds"):
+        for name in ("max_steps", "max_tokens", "max_calls", "max_cost", "seconds"):
             limit = getattr(self, name)
             if limit is not None and not limit > 0:
                 raise UsageError(f"{name} must be more than 0, or None for no limit")
 
-    def check(self, prompt_name: str, *, steps: int, usage: Usage) -> None:
+    def check(self, prompt_name: str, *, steps: int, usage: Usage, nanos: int = 0) -> None:
         """Raise, before another request is made, once a limit is reached."""
         if self.max_steps is not None and steps >= self.max_steps:
             raise _spent(prompt_name, f"{steps} steps", self.max_steps, "max_steps")
         used = usage.total_tokens
         if self.max_tokens is not None and used >= self.max_tokens:
             raise _spent(prompt_name, f"{used} tokens", self.max_tokens, "max_tokens")
+        if self.max_cost is not None and nanos >= self.max_cost * NANO:
+            raise _spent(prompt_name, f"${nanos / NANO:.6f}", f"${self.max_cost}", "max_cost")
+
+    def check_price(self, prompt_name: str, cost: CostPart | None, what: str) -> None:
+        """Raise when there is a limit on the cost and something has no known price: nobody could
+        say when the limit is reached.
+        """
+        if self.max_cost is None or (cost is not None and cost.nanos is not None):
+            return
+        raise PromptEvaluationError(
+            f"the budget has a max_cost, and nobody knows the price of {what}. Install "
+            "toolcrib[prices], give the store a table of prices that has it (read_prices), or use "
+            "max_tokens",
+            prompt_name=prompt_name,
+            phase="budget",
+            reason="max_cost",
+        )
 
     def check_calls(self, prompt_name: str, calls: int) -> None:
         """Raise, before any call of a step is run, when these would be too many."""
@@ -80,7 +111,7 @@ class Budget:
 
 
 def _spent(
-    prompt_name: str, used: str, limit: int, reason: EvaluationReason
+    prompt_name: str, used: str, limit: int | str, reason: EvaluationReason
 ) -> PromptEvaluationError:
     return PromptEvaluationError(
         f"the prompt takes {used} and may take {limit}; the answer is not there yet. Raise the "

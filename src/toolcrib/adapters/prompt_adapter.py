@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from pydantic_core import to_json
 
+from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.evaluation import PromptRequest, first_message
-from toolcrib.adapters.loop import around
 from toolcrib.adapters.options import Options
+from toolcrib.adapters.prompt_scope import around
+from toolcrib.adapters.prompt_stream import PromptStream
+from toolcrib.adapters.tool_declarations import contribution_of, secrets_in
 from toolcrib.adapters.turn_tools import (
     Governance,
     PreparedTools,
@@ -29,6 +32,7 @@ from toolcrib.session.session import Session
 from toolcrib.session.turns import call_here, caller_here
 from toolcrib.tools.code_interpreter import ExistingContainer
 from toolcrib.tools.identity import identity_of
+from toolcrib.tools.prepared_tool import as_tool
 
 if TYPE_CHECKING:
     from toolcrib.adapters.answer import PromptResponse
@@ -89,6 +93,52 @@ class PromptAdapter(ABC):
             evaluation = await self._open(prompt, session, options)
             return self._answered(await evaluation.resume())
 
+    def stream(
+        self, prompt: Prompt[O], *, session: Session | None = None, **options: Unpack[Options]
+    ) -> PromptStream[O]:
+        """Evaluate a prompt, and yield what happens: `async for event in adapter.stream(prompt)`.
+        The last item is the `PromptResponse`, the same that `evaluate` returns; all others are
+        events. Raises what `evaluate_async` raises, at the step where it happens.
+        """
+        call = call_here()
+        session = session or (call.session if call else Session())
+        return self._stream(self.evaluate_async, prompt, session, options)
+
+    def stream_resume(
+        self, prompt: Prompt[O], *, session: Session, **options: Unpack[Options]
+    ) -> PromptStream[O]:
+        """Go on where a prompt stopped, as `resume_async` does, and yield what happens."""
+        return self._stream(self.resume_async, prompt, session, options)
+
+    def _stream(
+        self,
+        evaluate: Callable[..., Coroutine[Any, Any, PromptResponse[O]]],
+        prompt: Prompt[O],
+        session: Session,
+        options: Options,
+    ) -> PromptStream[O]:
+        own_bus = options.get("bus")
+
+        async def followed(bus: EventBus) -> PromptResponse[O]:
+            with _published_to(session, own_bus):
+                streamed: Options = {**options, "bus": bus, "stream": True}
+                return await evaluate(prompt, session=session, **streamed)
+
+        return PromptStream(session, followed)
+
+    def describe(self, tool: object, *, show_secrets: bool = False) -> dict[str, Any]:
+        """Return the tool as an entry of a request's `tools`, as this adapter would send it.
+
+        What the options hold that is secret is hidden unless `show_secrets` asks for it. Raises
+        `UsageError` for a tool or an option that the provider does not take.
+        """
+        declared = as_tool(tool)
+        contribution = contribution_of(declared, self._profile_here())
+        if contribution is None:
+            return self._function_entry(self._prepared.get(declared))
+        entry = dict(contribution.tools[0])
+        return entry if show_secrets else Credentials(secrets_in(declared)).hide(entry)
+
     def __enter__(self) -> Self:
         return self
 
@@ -112,6 +162,14 @@ class PromptAdapter(ABC):
     @abstractmethod
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
         """Prepare everything; raises before anything is sent."""
+
+    @abstractmethod
+    def _profile_here(self) -> ProviderProfile:
+        """What is known of the provider, without a request."""
+
+    @abstractmethod
+    def _function_entry(self, tool: PreparedTool) -> dict[str, Any]:
+        """A tool that this process runs, as an entry of a request."""
 
     def _turn_tools(
         self,

@@ -16,8 +16,10 @@ from toolcrib.adapters.codec import Codec, Contribution, HostedToolCodec, RawIte
 from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.items import text_of
 from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCodec
+from toolcrib.adapters.wire_entry import with_extra
 from toolcrib.errors import PromptEvaluationError, UsageError, WrongProvider
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
+from toolcrib.tools.extra import secrets_of_extra
 from toolcrib.tools.image_generation import ImageGenerationConfig
 from toolcrib.tools.provider_tools import HostedTool, ProviderTool, kind_of
 from toolcrib.tools.shell import ContainerShellConfig
@@ -27,6 +29,7 @@ from toolcrib.tools.web_fetch import WebFetchConfig
 from toolcrib.tools.web_search import WebSearchConfig
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.turn_tools import ProviderProfile
     from toolcrib.tools.prepared_tool import Declaration
 
 
@@ -92,7 +95,10 @@ def stand_ins_of(codecs: Iterable[AnyCodec]) -> tuple[HostedDeclaration, ...]:
 def _view(tool: Tool[Any, Any], kind: str, config: Any) -> HostedTool[Any]:
     description = tool.description.encode("ascii", "replace").decode()[:200]
     chosen = NoConfig() if config is None else config
-    return HostedTool(kind=kind, name=tool.name, description=description, config=chosen)
+    extra: Mapping[str, Any] = getattr(tool, "extra", {})
+    return HostedTool(
+        kind=kind, name=tool.name, description=description, config=chosen, extra=extra
+    )
 
 
 _TAKEN = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -140,7 +146,7 @@ class HostedDeclaration:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What its options hold that must not be written down."""
-        return _secrets(self.tool.config)
+        return _secrets(self.tool)
 
     def is_call(self, item: RawItem) -> bool:
         """Whether an item is a call of this tool that the provider ran."""
@@ -155,8 +161,10 @@ class HostedDeclaration:
     def contribute(self) -> Contribution:
         """What the tool adds to a request."""
         if isinstance(self.codec, Codec):
-            return self.codec.contribute(self.tool)
-        return Contribution((self.codec.serialize(self.tool),))
+            contribution = self.codec.contribute(self.tool)
+        else:
+            contribution = Contribution((self.codec.serialize(self.tool),))
+        return with_extra(contribution, self.tool.extra, self.tool.name)
 
     def _call_types(self) -> frozenset[str]:
         """A codec of the least kind need not say how its calls come: by the provider's habit."""
@@ -177,7 +185,11 @@ class ClientDeclaration:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What its options hold that must not be written down."""
-        return _secrets(self.tool.config)
+        return _secrets(self.tool)
+
+    def contribute(self) -> Contribution:
+        """What the tool adds to a request."""
+        return with_extra(self.codec.contribute(self.tool), self.tool.extra, self.tool.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,11 +276,50 @@ def declare(
     )
 
 
+def contribution_of(tool: Tool[Any, Any], profile: ProviderProfile) -> Contribution | None:
+    """What a tool adds to a request of this provider; None for a function.
+
+    Raises `UsageError` for a tool or an option that the provider does not take.
+    """
+    declaration = _declaration_of(tool, profile)
+    return None if declaration is None else declaration.contribute()
+
+
+def secrets_in(tool: Tool[Any, Any]) -> tuple[str, ...]:
+    """What the options of a tool hold that must not be written down."""
+    return _secrets(cast("Any", tool)) if hasattr(tool, "extra") else ()
+
+
+def _declaration_of(
+    tool: Tool[Any, Any], profile: ProviderProfile
+) -> HostedDeclaration | ClientDeclaration | None:
+    if tool.place == "provider":
+        hosted = as_hosted(tool, provider=profile.provider)
+        return HostedDeclaration(hosted, codec_of(hosted.kind, profile))
+    if not isinstance(tool, ProviderTool):
+        return None
+    bound = cast("AnyProviderTool", tool)
+    check_provider(bound, profile.provider)
+    codecs = [codec for codec in profile.client_codecs if codec.speaks_for(bound)]
+    return ClientDeclaration(bound, codecs[0]) if codecs else None
+
+
+def codec_of(kind: str, profile: ProviderProfile) -> AnyCodec:
+    """The codec that speaks for a kind of hosted tool. Raises `UsageError` without one."""
+    codec = profile.codecs.get(kind)
+    if codec is not None:
+        return codec
+    fault = f"Unsupported hosted tool kind {kind!r} for the {profile.provider} adapter"
+    if any(codec.kind == kind for codec in profile.client_codecs):
+        raise UsageError(
+            f"{fault}: {profile.provider} defines it and you run it; declare it with a handler"
+        )
+    raise UsageError(f"{fault}; it knows: {', '.join(sorted(profile.codecs)) or 'none'}")
+
+
 def _contribution(tool: HostedDeclaration | ClientDeclaration, prompt_name: str) -> Contribution:
     try:
-        if isinstance(tool, HostedDeclaration):
-            return tool.contribute()
-        return tool.codec.contribute(tool.tool)
+        return tool.contribute()
     except UsageError as error:
         raise _unrenderable(str(error), prompt_name) from error
     except Exception as error:
@@ -282,8 +333,9 @@ def _contribution(tool: HostedDeclaration | ClientDeclaration, prompt_name: str)
         ) from error
 
 
-def _secrets(config: Any) -> tuple[str, ...]:
-    return getattr(config, "secrets", ())
+def _secrets(tool: HostedTool[Any] | AnyProviderTool) -> tuple[str, ...]:
+    own: tuple[str, ...] = getattr(tool.config, "secrets", ())
+    return (*own, *secrets_of_extra(tool.extra))
 
 
 def _kind(tool: HostedDeclaration | ClientDeclaration) -> str:

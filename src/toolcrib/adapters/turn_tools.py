@@ -7,7 +7,8 @@ provider cannot run is replaced by its fallback, if it has one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, replace
+from dataclasses import fields as fields_of
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolcrib.adapters.credentials import Credentials
@@ -21,6 +22,7 @@ from toolcrib.adapters.tool_declarations import (
     ToolDeclarations,
     as_hosted,
     check_provider,
+    codec_of,
     declare,
 )
 from toolcrib.adapters.type_fit import check_arguments, check_declared
@@ -81,8 +83,11 @@ def fallback_of(tool: Tool[Any, Any], why: UsageError) -> Tool[Any, Any] | None:
     named = fallback_given(tool)
     if named is None:
         return None
-    fallback, config = as_fallback(named), cast("HostedTool[Any]", tool).config
-    ignored = fallback.not_honoured(_options(config))
+    hosted = cast("HostedTool[Any]", tool)
+    fallback, config = as_fallback(named), hosted.config
+    ignored = fallback.not_honoured(
+        [*_options(config), *(f"extra.{name}" for name in hosted.extra)]
+    )
     if ignored:
         raise UsageError(
             f"{why}. The fallback of {tool.name!r} cannot take its place, because it does not "
@@ -102,7 +107,7 @@ def _options(config: Any) -> Mapping[str, Any]:
     """
     return options_of(config) or {
         option.name: getattr(config, option.name)
-        for option in fields(config)
+        for option in fields_of(config)
         if option.default is MISSING or getattr(config, option.name) != option.default
     }
 
@@ -397,7 +402,7 @@ class _Selection:
             local = fallback_of(tool.tool, why)
         except UsageError as error:
             raise self._unrenderable(error) from error
-        if local is None and self._profile.on_unsupported == "raise":
+        if local is None and not self._may_drop(tool):
             raise self._unrenderable(why) from why
         if local is not None:
             self._fallbacks.append(local)
@@ -406,16 +411,21 @@ class _Selection:
 
     def _hosted(self, tool: PreparedTool) -> HostedDeclaration:
         view = as_hosted(tool.tool, provider=self._profile.provider)
-        codec = self._profile.codecs.get(view.kind)
-        if codec is None:
-            raise UsageError(_unsupported(view.kind, self._profile))
+        codec = codec_of(view.kind, self._profile)
         if tool.tool.params_type or tool.tool.result_type:
             check_declared(tool.tool, codec)
         declaration = HostedDeclaration(view, codec)
-        if fallback_given(tool.tool) or self._profile.on_unsupported == "drop":
+        if fallback_given(tool.tool) or self._may_drop(tool):
             # An option that the provider cannot do must show now, while it can be replaced.
             declaration.contribute()
         return declaration
+
+    def _may_drop(self, tool: PreparedTool) -> bool:
+        declared = tool.tool
+        is_optional = (
+            isinstance(declared, HostedTool) and cast("HostedTool[Any]", declared).optional
+        )
+        return is_optional or self._profile.on_unsupported == "drop"
 
     def _checked(self, check: Callable[[], None]) -> None:
         try:
@@ -425,10 +435,3 @@ class _Selection:
 
     def _unrenderable(self, error: UsageError) -> PromptEvaluationError:
         return PromptEvaluationError(str(error), prompt_name=self._prompt_name, phase="render")
-
-
-def _unsupported(kind: str, profile: ProviderProfile) -> str:
-    fault = f"Unsupported hosted tool kind {kind!r} for the {profile.provider} adapter"
-    if any(codec.kind == kind for codec in profile.client_codecs):
-        return f"{fault}: {profile.provider} defines it and you run it; declare it with a handler"
-    return f"{fault}; it knows: {', '.join(sorted(profile.codecs)) or 'none'}"

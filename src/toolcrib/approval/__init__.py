@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from toolcrib.approval.policy import Explanation, Policy, default_verdict
     from toolcrib.approval.policy_file import load_policy, parse_policy
     from toolcrib.approval.policy_lint import Caution, cautions
+    from toolcrib.approval.question import (
+        CallbackResponder,
+        Question,
+        QuestionResponse,
+        Responder,
+    )
     from toolcrib.approval.quorum import Quorum
     from toolcrib.approval.rule import Rule, Subject, Verdict
     from toolcrib.approval.terminal import TerminalApprover
@@ -41,6 +47,7 @@ __all__ = [
     "Ballot",
     "Between",
     "CallbackApprover",
+    "CallbackResponder",
     "Caller",
     "Caution",
     "Decided",
@@ -58,9 +65,12 @@ __all__ = [
     "PastCall",
     "Pattern",
     "Policy",
+    "Question",
+    "QuestionResponse",
     "Quorum",
     "Regex",
     "Reply",
+    "Responder",
     "Rule",
     "Subject",
     "TerminalApprover",
@@ -111,6 +121,12 @@ if not TYPE_CHECKING:
             "toolcrib.approval.policy": ("Explanation", "Policy", "default_verdict"),
             "toolcrib.approval.policy_file": ("load_policy", "parse_policy"),
             "toolcrib.approval.policy_lint": ("Caution", "cautions"),
+            "toolcrib.approval.question": (
+                "CallbackResponder",
+                "Question",
+                "QuestionResponse",
+                "Responder",
+            ),
             "toolcrib.approval.quorum": ("Quorum",),
             "toolcrib.approval.rule": ("Rule", "Subject", "Verdict"),
             "toolcrib.approval.terminal": ("TerminalApprover",),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
     from toolcrib.approval.decision import Actor, ApprovalRequest
     from toolcrib.calls.emitter import Emitter
+    from toolcrib.calls.person_wait import PersonWait
     from toolcrib.failures import Failure
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
@@ -119,6 +120,7 @@ class Call:
         "params",
         "parent",
         "parent_call_id",
+        "person",
         "prepared",
         "request",
         "request_digest",
@@ -150,8 +152,9 @@ class Call:
     """The running call, of whatever session, that this one is part of: its secrets are hidden."""
     hides_arguments: bool
     """True when the arguments hold secrets of an enclosing call that is gone."""
-    scrubber: tuple[bytes, Scrubber] | None
-    """What hides the secrets of these arguments, once something had to be hidden."""
+    scrubber: tuple[bytes, int, Scrubber] | None
+    """What hides the secrets of these arguments and of so many answers, once something had to be
+    hidden."""
     request: bytes | None
     """The arguments as they were sent, when whoever asked gave the call its id and no digest of
     them was needed yet."""
@@ -171,6 +174,8 @@ class Call:
     """The whole rendered result, when the model gets only a part of it."""
     kept_metadata: dict[str, Any] | None
     """The metadata as JSON, for the record."""
+    person: PersonWait | None
+    """The call's waits for people while it ran, once there was one."""
     cancels: int
     """How often somebody asked for this one call to be cancelled."""
 
@@ -230,7 +235,7 @@ class Call:
         self.value_json: bytes | None = None
         self.metadata: Mapping[str, Any] | None = None
         self.artifact_id: str | None = None
-        self.whole_text = self.kept_metadata = None
+        self.whole_text = self.kept_metadata = self.person = None
         self.task: asyncio.Task[Any] | None = None
         self.cancels = 0
         self.emitter: Emitter | None = None

@@ -142,6 +142,8 @@ class Execution:
         work = asyncio.ensure_future(self._begin(call))
         try:
             await asyncio.wait((work,), timeout=limit)
+            if call.person is not None:
+                expires_at = await _within_moved_limit(call, work, expires_at)
         except asyncio.CancelledError:
             await self._stop(call, work)
             raise
@@ -181,6 +183,27 @@ class Execution:
                 call.name,
                 exc_info=loggable(call, error),
             )
+
+
+async def _within_moved_limit(call: Call, work: asyncio.Future[Any], expires_at: float) -> float:
+    """Wait on for a handler whose time stood still while it waited for a person. Returns when its
+    time is over.
+    """
+    loop, person = asyncio.get_running_loop(), call.person
+    assert person is not None, "the call has waited for a person"
+    while not work.done():
+        expires_at = call.ends_at if call.ends_at is not None else expires_at
+        if person.is_on:
+            over = asyncio.ensure_future(person.until_over())
+            try:
+                await asyncio.wait((work, over), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                over.cancel()
+        elif loop.time() < expires_at:
+            await asyncio.wait((work,), timeout=expires_at - loop.time())
+        else:
+            break
+    return call.ends_at if call.ends_at is not None else expires_at
 
 
 async def _end_cancelled(call: Call, task: asyncio.Task[Any], cancelled_before: int) -> None:

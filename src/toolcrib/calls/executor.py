@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
     from toolcrib.approval.caller import Caller
     from toolcrib.approval.policy import Explanation, Policy
+    from toolcrib.approval.question import Responder
+    from toolcrib.failures import Failure
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import BindTo, Place
     from toolcrib.tools.prepared_tool import Declaration, PreparedTool
@@ -47,8 +49,9 @@ class Executor:
     """Runs calls of a session's tools: validated, gated, recorded.
 
     Belongs to one event loop. `tools` may be of any style; `runners` run calls in places other
-    than this process; without an `approver`, calls that need one wait. Decisions are bound to the
-    code of the handlers; a host that gives other code another version may bind them to that.
+    than this process; without an `approver`, calls that need one wait. Questions of handlers go to
+    the `responder`. Decisions are bound to the code of the handlers; a host that gives other code
+    another version may bind them to that.
 
     Raises `InvalidPolicy` for a rule that denies, or asks about, an argument that its tool does not
     have, unless the policy was compared with the tools before. A tool that is added later does not
@@ -63,6 +66,7 @@ class Executor:
         hooks: Hooks | None = None,
         policy: Policy | None = None,
         approver: Approver | None = None,
+        responder: Responder | None = None,
         runners: Mapping[Place, Runner] | None = None,
         limits: Limits | None = None,
         bind_to: BindTo = "code",
@@ -82,6 +86,8 @@ class Executor:
                 self._link_hooks(name)
         self._policy = policy
         self._approver = approver
+        self.responder = responder
+        """Whom handlers ask, when nobody nearer to the call can be asked."""
         self._runners = runners or {}
         self._open_turns = 0
 
@@ -192,6 +198,14 @@ class Executor:
     def is_waiting(self, call_id: str) -> bool:
         """Whether a call of this id is open and can be taken up again."""
         return call_id in self._calls.waiting
+
+    async def complete(
+        self, call_id: str, value: object = None, *, failure: Failure | None = None
+    ) -> Outcome:
+        """End a call that was handed over (`ResultDeferred`), with its value or as a failure. No
+        hook runs, for whoever brings the result has used it already.
+        """
+        return await self._resumption.complete(call_id, value, failure)
 
     async def withdraw(self, call_id: str) -> Outcome:
         """Cancel a call that waits for a decision; it can no longer be approved."""

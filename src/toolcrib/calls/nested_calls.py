@@ -5,7 +5,7 @@ A turn that begins inside a call, or continues there, is bound to that call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.calls.emitter import emitter_of
@@ -56,6 +56,28 @@ class CallBinding:
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
         return await self._executor.call_nested(self._call, name, arguments)
+
+    async def ask(
+        self,
+        text: str,
+        answer: Any,
+        *,
+        choices: Sequence[str] | None,
+        is_secret: bool,
+        seconds: float | None,
+    ) -> Any:
+        from toolcrib.calls.questions import ask_person
+
+        executor = self._executor
+        return await ask_person(
+            self._call,
+            executor.responder,
+            text,
+            answer,
+            choices=choices,
+            is_secret=is_secret,
+            seconds=executor.limits.question_seconds if seconds is None else seconds,
+        )
 
     def progress(self, current: float, total: float | None, message: str | None) -> None:
         emitter_of(self._call).progress(current, total, message)

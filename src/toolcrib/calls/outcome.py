@@ -69,6 +69,9 @@ class Outcome(NamedTuple):
         match self.status:
             case "completed":
                 return self.value
+            case "waiting" if self.error is not None:
+                # It was handed over: what is missing is a result and not a decision.
+                raise self.error
             case "waiting":
                 metadata = self.approval.metadata if self.approval else None
                 raise ApprovalRequired(metadata, request=self.approval)
@@ -129,6 +132,8 @@ class Limits:
     """How many sync handlers may run at once."""
     max_depth: int = 8
     """How deep tools may call tools, and how deep prompts may be evaluated within calls."""
+    question_seconds: float = 600.0
+    """Seconds until a question of a handler expires, unless the handler says otherwise."""
     max_arguments_bytes: int = 1_000_000
     max_result_chars: int = 50_000
 
@@ -137,6 +142,11 @@ class Limits:
             raise UsageError(
                 f"timeout must be a finite number of seconds above 0, not {self.timeout!r}; "
                 "for no limit pass None"
+            )
+        if not 0 < self.question_seconds < math.inf:
+            raise UsageError(
+                "question_seconds must be a finite number of seconds above 0, not "
+                f"{self.question_seconds!r}"
             )
         for name in ("max_threads", "max_depth", "max_arguments_bytes", "max_result_chars"):
             if getattr(self, name) < 1:

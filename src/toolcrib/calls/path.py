@@ -21,6 +21,7 @@ from toolcrib.calls.nested_calls import check_nesting
 from toolcrib.calls.outcome import NOTHING, Outcome
 from toolcrib.calls.records import (
     put_down,
+    record_deferral,
     record_finish,
     record_finish_soon,
     record_start,
@@ -30,7 +31,14 @@ from toolcrib.calls.records import (
 from toolcrib.calls.redaction import shown_failure
 from toolcrib.calls.shape import shape
 from toolcrib.calls.validate import take_again, validate
-from toolcrib.errors import ApprovalRequired, CallEnded, ControlFlow, ModelRetry, ToolTimeout
+from toolcrib.errors import (
+    ApprovalRequired,
+    CallEnded,
+    ControlFlow,
+    ModelRetry,
+    ResultDeferred,
+    ToolTimeout,
+)
 from toolcrib.failures import Failure
 from toolcrib.session.turns import CALL_HERE
 
@@ -75,9 +83,24 @@ class Path:
         """The whole path."""
         return self._conclude(call, self._walk(call))
 
-    def go_on(self, call: Call, decision: Awaitable[None]) -> Awaitable[Outcome]:
+    def go_on(
+        self, call: Call, decision: Awaitable[None], *, with_hooks: bool = True
+    ) -> Awaitable[Outcome]:
         """The rest of the path, for a call that waited: `decision` settles whether it runs."""
-        return self._conclude(call, self._walk_on(call, decision))
+        chain = self._chains.get(call.name) if with_hooks else None
+        return self._conclude(call, self._walk_on(call, decision, chain))
+
+    async def refuse(self, call: Call, reason: str) -> Outcome:
+        """Record a call whose arguments are not valid. `reason` counts when the tool's own schema
+        has nothing against them.
+        """
+
+        async def check() -> None:
+            self._table.resolve(call)
+            validate(call, self._limits.max_arguments_bytes)
+            raise CallEnded("invalid_arguments", reason)
+
+        return await self._conclude(call, check())
 
     def adopt(self, call: Call, tool: PreparedTool) -> None:
         """Give a call that is taken up a tool other than the one it was made for."""
@@ -111,8 +134,9 @@ class Path:
             await self._gate.get().decide(call)
         await self._perform(call, chain)
 
-    async def _walk_on(self, call: Call, decision: Awaitable[None]) -> None:
-        chain = self._chains.get(call.name)
+    async def _walk_on(
+        self, call: Call, decision: Awaitable[None], chain: HookChain | None
+    ) -> None:
         if call.prepared is not None:
             call.context = self._make_context(call)
         await decision
@@ -187,6 +211,10 @@ class Path:
         except CallSuspended as suspended:
             put_down(call)
             return _waiting(call, suspended.request)
+        except ResultDeferred as deferred:
+            await record_deferral(call)
+            put_down(call)
+            return deferred_outcome(call.call_id, call.name, deferred)
         except BaseException as error:
             _leave(call, error)
             raise
@@ -246,6 +274,14 @@ def _waiting(call: Call, request: ApprovalRequest) -> Outcome:
         f"`{call.name}` waits for approval ({request.approval_id}).",
         approval=request,
         failure=call.failure,
+    )
+
+
+def deferred_outcome(call_id: str, name: str, deferred: ResultDeferred) -> Outcome:
+    """The outcome of a call whose result comes from outside."""
+    text = f"`{name}` was handed over; its result comes later."
+    return Outcome(
+        call_id, name, "waiting", text, metadata=deferred.metadata or NOTHING, error=deferred
     )
 
 

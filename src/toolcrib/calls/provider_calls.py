@@ -19,6 +19,7 @@ from toolcrib.session.turns import in_call, turn_here
 if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
     from toolcrib.calls.call import Call
+    from toolcrib.prices.cost import Cost
     from toolcrib.session.session import Session
     from toolcrib.tools.identity import ToolRef
 
@@ -38,6 +39,7 @@ class ProviderCall:
     error: str | None
     raw: Any
     caller: Caller | None = None
+    cost: Cost | None = None
 
 
 async def record_provider_call(session: Session, call: ProviderCall, decided_by: Actor) -> None:
@@ -68,6 +70,7 @@ async def record_provider_call(session: Session, call: ProviderCall, decided_by:
             provider=call.provider,
             capability=call.capability,
             raw=call.raw,
+            cost=call.cost,
         )
     )
 

@@ -17,7 +17,7 @@ from toolcrib.calls.digest import digest
 from toolcrib.calls.recorded_call import digest_of_request
 from toolcrib.calls.redaction import has_secrets, scrub, shown_arguments, shown_value
 from toolcrib.ledger.encoding import encode_facts, is_readable
-from toolcrib.ledger.events import CallStarted, CallUnrecorded, ToolInvoked
+from toolcrib.ledger.events import CallDeferred, CallStarted, CallUnrecorded, ToolInvoked
 from toolcrib.store.store import (
     ApprovalUsed,
     Artifact,
@@ -129,6 +129,8 @@ def _end_facts(call: Call) -> dict[str, Any]:
         facts.update(
             decided_by=call.decided_by, was_edited=call.was_edited, waited_seconds=call.waited
         )
+    elif call.person is not None:
+        facts["waited_seconds"] = call.waited
     if call.parent_call_id is not None:
         facts.update(depth=call.depth, parent_call_id=call.parent_call_id)
     if call.caller is not None:
@@ -144,7 +146,10 @@ def _end_facts(call: Call) -> dict[str, Any]:
 
 
 def _duration(call: Call) -> float:
-    return 0.0 if call.started_at is None else max(0.0, call.finished_at - call.started_at)
+    if call.started_at is None:
+        return 0.0
+    waited = 0.0 if call.person is None else call.person.seconds
+    return max(0.0, call.finished_at - call.started_at - waited)
 
 
 def record_start(call: Call) -> Awaitable[None] | None:
@@ -214,27 +219,43 @@ def tell_unrecorded(call: Call, error: Exception) -> None:
         )
 
 
+async def record_deferral(call: Call) -> None:
+    """Write that the call was handed over; it stays open until its result comes."""
+    session = call.session
+    event = CallDeferred(
+        session_id=session.session_id,
+        at=session.clock(),
+        call_id=call.call_id,
+        tool=call.tool.ref,
+        params=shown_arguments(call),
+        turn=call.turn,
+        principal=call.caller.principal if call.caller is not None else None,
+    )
+    settle_start(call)
+    await session.record(event, (CallOpened(open_call(call, "deferred")),))
+    calls_of(session).waiting.add(call.call_id)
+
+
 def put_down(call: Call) -> None:
     """The handler has nothing more to say or do: the call is over, or goes on as another one."""
     call.is_over = True
     if call.emitter is not None:
         call.emitter.close()
+    if call.person is not None and call.person.questions:
+        call.session.questions.withdraw_all("the call is over", call_id=call.call_id)
 
 
 def _close(call: Call) -> None:
     call.finished_at = call.session.clock()
-    call.is_over = True
-    if call.emitter is not None:
-        call.emitter.close()
+    put_down(call)
     if call.approval_id is not None:
         calls_of(call.session).waiting.discard(call.call_id)
 
 
 def _finish_effects(call: Call) -> tuple[Effect, ...]:
     """What becomes durable together with the end of the call."""
-    is_kept_open = (
-        call.approval_id is not None or call.session.ledger.is_durable or call.attempt > 1
-    )
+    # A call that lies beside the ledger has the time when it was put there.
+    is_kept_open = call.created_at is not None or call.session.ledger.is_durable
     if not is_kept_open and call.whole_text is None:
         return ()
     effects: list[Effect] = []

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 
 def has_secrets(call: Call) -> bool:
-    """Whether this call, or one that it is part of, was given secrets as arguments."""
+    """Whether this call, or one that it is part of, was given secrets as arguments or answers."""
     tool = call.prepared
     if tool is not None and tool.redactor is not None:
+        return True
+    if call.person is not None and call.person.secrets:
         return True
     return call.hides_arguments or (call.enclosing is not None and has_secrets(call.enclosing))
 
@@ -35,18 +37,19 @@ def shown_arguments(call: Call) -> Any:
 
 def scrub(call: Call, data: Any) -> Any:
     """`data` (JSON) without the secrets that this call, and those that it is part of, were given as
-    arguments.
+    arguments or as answers of people.
     """
     return _scrubber(call).scrub(data) if has_secrets(call) else data
 
 
 def _scrubber(call: Call) -> Scrubber:
-    """Made once; only an edit changes the arguments after that."""
+    """Made once; only an edit changes the arguments after that, and only answers add secrets."""
     known = call.scrubber
-    if known is None or known[0] is not call.arguments:
+    answers = _secret_answers(call)
+    if known is None or known[0] is not call.arguments or known[1] != len(answers):
         from toolcrib.tools.redaction import Scrubber
 
-        secrets: list[Any] = []
+        secrets: list[Any] = list(answers)
         names: frozenset[str] = frozenset()
         part: Call | None = call
         while part is not None:
@@ -60,8 +63,18 @@ def _scrubber(call: Call) -> Scrubber:
                 # Which of them are the secrets is not known any more.
                 secrets.append(_read(part.arguments))
             part = part.enclosing
-        known = call.scrubber = (call.arguments, Scrubber(secrets, names))
-    return known[1]
+        known = call.scrubber = (call.arguments, len(answers), Scrubber(secrets, names))
+    return known[2]
+
+
+def _secret_answers(call: Call) -> list[Any]:
+    secrets: list[Any] = []
+    part: Call | None = call
+    while part is not None:
+        if part.person is not None:
+            secrets += part.person.secrets
+        part = part.enclosing
+    return secrets
 
 
 def shown_value(call: Call) -> Any:

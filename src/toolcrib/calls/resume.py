@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from toolcrib.approval.decision import Deny, Expire
 from toolcrib.calls.call import Call, calls_of
 from toolcrib.calls.outcome import run_all
+from toolcrib.calls.path import deferred_outcome
 from toolcrib.calls.recorded_call import request_digest
 from toolcrib.calls.validate import RawArguments, encode_arguments, take, take_again
-from toolcrib.errors import CallEnded, UsageError
+from toolcrib.errors import CallEnded, ResultDeferred, UsageError
 from toolcrib.ledger.events import ToolUnavailable
 from toolcrib.store.store import ask_store
 from toolcrib.tools.identity import changes_between
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
     from toolcrib.calls.path import LazyGate, Path
     from toolcrib.calls.tool_table import ToolTable
+    from toolcrib.failures import Failure
     from toolcrib.session.session import Session
     from toolcrib.store.store import FiledApproval, OpenCall
     from toolcrib.tools.identity import ToolRef
@@ -60,6 +62,24 @@ class Resumption:
         """End a call that waits, as cancelled."""
         open_call = await self._claim_one(call_id)
         return await self._go_on(open_call, self._withdrawn)
+
+    async def complete(self, call_id: str, value: object, failure: Failure | None) -> Outcome:
+        """End a call that was handed over, with its value or as a failure. No hook runs, for
+        whoever brings the result has used it already.
+        """
+        open_call = await self._claim_one(call_id)
+        if open_call.state != "deferred":
+            self._calls.claimed.discard(call_id)
+            raise UsageError(f"call {call_id!r} was not handed over; nobody can bring its result")
+
+        async def settle(call: Call, open_call: OpenCall) -> None:
+            if call.prepared is None:
+                self._path.adopt(call, await self._tool_of_now(call, open_call))
+            if failure is not None:
+                raise CallEnded.of(failure)
+            call.succeed(value)
+
+        return await self._go_on(open_call, settle, with_hooks=False)
 
     async def _claim_all(self, wanted: set[str] | None) -> list[OpenCall]:
         """Claim open calls, and give them as they are now that nobody else can work on them."""
@@ -106,18 +126,23 @@ class Resumption:
         claimed.add(call.call_id)
         return True
 
-    def _take_up(self, open_call: OpenCall, deadline: float | None) -> Awaitable[Outcome]:
-        return self._go_on(open_call, self._settle, deadline)
+    async def _take_up(self, open_call: OpenCall, deadline: float | None) -> Outcome:
+        if open_call.state == "deferred":
+            self._calls.claimed.discard(open_call.call_id)
+            return deferred_outcome(open_call.call_id, open_call.tool.name, ResultDeferred())
+        return await self._go_on(open_call, self._settle, deadline)
 
     async def _go_on(
         self,
         open_call: OpenCall,
         settle: Callable[[Call, OpenCall], Awaitable[None]],
         deadline: float | None = None,
+        *,
+        with_hooks: bool = True,
     ) -> Outcome:
         call = self._reopen(open_call, deadline)
         try:
-            outcome = await self._path.go_on(call, settle(call, open_call))
+            outcome = await self._path.go_on(call, settle(call, open_call), with_hooks=with_hooks)
         finally:
             self._calls.claimed.discard(open_call.call_id)
         if outcome.status != "waiting":

@@ -16,8 +16,14 @@ from toolcrib.calls.redaction import (
     shown_failure,
     shown_value,
 )
-from toolcrib.errors import ToolTimeout
-from toolcrib.failures import Failure
+from toolcrib.errors import (
+    NobodyToAsk,
+    QuestionDeclined,
+    QuestionExpired,
+    QuestionUnanswered,
+    ToolTimeout,
+)
+from toolcrib.failures import Failure, FailureKind
 from toolcrib.ledger.encoding import (
     DEEPEST,
     MOST_DIGITS,
@@ -174,10 +180,24 @@ def failure_of(call: Call, error: BaseException) -> Failure:
     """The failure that an exception stands for. The traceback goes to the log, not the model."""
     if isinstance(error, ToolTimeout):
         return Failure("timeout", str(error), still_running=error.still_running)
+    if isinstance(error, QuestionUnanswered):
+        return Failure(_unanswered_kind(error), str(error), error_type=_type_name(error))
     name = _type_name(error)
     logger.info("call %s of %s failed", call.call_id, call.name, exc_info=loggable(call, error))
     message = _error_text(error)
     return Failure("tool_error", f"{name}: {message}" if message else name, error_type=name)
+
+
+def _unanswered_kind(error: QuestionUnanswered) -> FailureKind:
+    match error:
+        case QuestionDeclined():
+            return "denied"
+        case QuestionExpired():
+            return "expired"
+        case NobodyToAsk():
+            return "unavailable"
+        case _:
+            return "cancelled"
 
 
 def _error_text(error: BaseException) -> str:

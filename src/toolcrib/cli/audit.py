@@ -167,7 +167,7 @@ def reindex(
 
     Example: toolcrib audit reindex --store crib.sqlite3
     """
-    from toolcrib.store.prices import read_prices
+    from toolcrib.prices.table import read_prices
 
     table = None
     if prices is not None:

@@ -14,7 +14,7 @@ from toolcrib.cli.output import fail
 from toolcrib.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from toolcrib.store.prices import Prices
+    from toolcrib.prices.table import Prices
     from toolcrib.store.sqlite import SqliteStore
 
 StoreFile = Annotated[

@@ -173,9 +173,9 @@ class DemoScreen:
             self._status.update(Text(cut(showable(text), max(10, self._console.width - 4))))
 
     def _hosted(self, event: HostedToolProgress) -> None:
-        began, _ = self._provider_runs.get(event.item_id, (event.at, event.at))
-        self._provider_runs[event.item_id] = (began, event.at)
-        self._now(f"{event.item_type.removesuffix('_call')}: {event.what}")
+        began, _ = self._provider_runs.get(event.call_id, (event.at, event.at))
+        self._provider_runs[event.call_id] = (began, event.at)
+        self._now(f"{event.tool}: {event.status.replace('_', ' ')}")
 
     def _asked(self, event: ApprovalRequested) -> None:
         self._call(event.request.tool.name, "waiting", "it needs approval")

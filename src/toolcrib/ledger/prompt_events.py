@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from base64 import b64decode
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from toolcrib.ledger.events import Event
+from toolcrib.prices.cost import Cost
 from toolcrib.tools.identity import ToolRef
 from toolcrib.vfs.mount import StagedFile
 
@@ -111,6 +113,25 @@ class ModelResponded(Event):
     model: str | None
     items: list[Any]
     usage: dict[str, int]
+    cost: Cost | None = None
+    """Of the tokens; None when nobody knows the price."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRetried(Event):
+    """A request to the model failed and is sent again. Tools that the provider runs may have run in
+    the failed attempt too.
+    """
+
+    kind: ClassVar[str] = "model.retried"
+    turn: int
+    step: int
+    attempt: int
+    """The number of the attempt that failed, from 1."""
+    reason: str
+    request_id: str | None
+    """The provider's id of the attempt that failed."""
+    pause_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,15 +163,90 @@ class TextDelta(Event):
     turn: int
     step: int
     text: str
+    is_restart: bool = False
+    """The request was made again and the answer came out otherwise: this piece begins it anew, and
+    those of the step before it are void."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningDelta(Event):
+    """A piece of the model's visible reasoning while it is produced. On the bus only; the response
+    has the whole in `reasoning`.
+    """
+
+    kind: ClassVar[str] = "model.reasoning_delta"
+    turn: int
+    step: int
+    index: int
+    """Which text of the step it belongs to, from 0: models think in paragraphs with titles."""
+    text: str
+    is_restart: bool = False
+    """This piece begins the text anew, as in `TextDelta`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentsDelta(Event):
+    """A piece of the arguments of a call that this process is to run, while the model writes them.
+    On the bus only. The arguments of a tool that takes secrets come in one piece, without them.
+    """
+
+    kind: ClassVar[str] = "model.arguments_delta"
+    turn: int
+    step: int
+    call_id: str
+    """The id that the call has in the ledger."""
+    tool: str
+    text: str
+    """JSON for a function, free text for a custom tool; empty where the call only begins."""
+
+
+HostedStatus = Literal[
+    "in_progress", "searching", "interpreting", "generating", "completed", "failed", "incomplete"
+]
+"""How far a provider-run call is. The last three are ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartialImage:
+    """A picture that is not finished yet. A later one of the same call takes its place."""
+
+    index: int
+    """From 0, in the order of the pictures of its call."""
+    media_type: str
+    base64: str = field(repr=False)
+
+    @property
+    def data(self) -> bytes:
+        """The picture itself."""
+        return b64decode(self.base64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedToolProgress(Event):
-    """A provider-run call moves on while the answer is produced. On the bus only."""
+    """A provider-run call moves on while the answer is produced. On the bus only; the whole is in
+    the `ToolInvoked` of the same call.
+
+    Of `code`, `output`, `arguments`, `queries`, `url` and `image` an event has those that it
+    brings. The first three are pieces: they follow those that the same call brought before.
+    """
 
     kind: ClassVar[str] = "model.hosted_progress"
     turn: int
     step: int
-    item_id: str
-    item_type: str
-    what: str
+    call_id: str
+    tool: str
+    """The name of the tool as the prompt declares it."""
+    capability: str
+    """The kind of the tool, as in `ToolInvoked`."""
+    status: HostedStatus
+    code: str | None = None
+    """A piece of the program, or of the commands, that it runs."""
+    output: str | None = None
+    """A piece of what the program printed."""
+    arguments: str | None = None
+    """A piece of the arguments, as JSON."""
+    queries: tuple[str, ...] = ()
+    """What it searches for."""
+    url: str | None = None
+    """The page that it opens."""
+    image: PartialImage | None = None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.notifications.options import NotificationEvent, NotificationOptions
+    from toolcrib.prices.table import Prices
     from toolcrib.project.project import Project
     from toolcrib.project.settings import (
         LogFormatChoice,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from toolcrib.runtime.quotas import PrincipalLimits
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.store.anchors import AnchorOptions, AnchorTarget
-    from toolcrib.store.prices import Prices
     from toolcrib.store.retention import Retention
     from toolcrib.toolsets.toolset import Toolset
 
@@ -377,7 +377,7 @@ def notifications_of(options: RuntimeOptions) -> list[NotificationOptions]:
 
 def prices_of(project: Project | None) -> Prices | None:
     """The prices of a project; None when it has none of its own. Raises `UsageError`."""
-    from toolcrib.store.prices import read_prices
+    from toolcrib.prices.table import read_prices
 
     return None if project is None or project.prices is None else read_prices(project.prices)
 

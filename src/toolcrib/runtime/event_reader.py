@@ -194,4 +194,7 @@ class EventReader:
 
 def _passing(event: Event) -> Envelope:
     data = json.loads(encode_event(event))
+    call_id = getattr(event, "call_id", None)
+    if call_id is not None:
+        data["call_id"] = call_id
     return Envelope(event.session_id, 0, event.kind, event.at, data, is_kept=False)

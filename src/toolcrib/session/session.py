@@ -8,6 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from toolcrib.approval.decision import Actor
@@ -42,6 +43,8 @@ from toolcrib.store.store import (
 from toolcrib.store.verification import settings_digest, verify_session
 
 if TYPE_CHECKING:
+    from toolcrib.approval.question import Responder
+    from toolcrib.session.questions import Questions
     from toolcrib.session.state import ResumableState
     from toolcrib.session.transcript import Entry
 
@@ -87,6 +90,7 @@ class Session:
         unanswered: Unanswered = "wait",
         approve_own_calls: bool = False,
         owner: str | None = None,
+        responder: Responder | None = None,
     ) -> None:
         self.store: Store = MemoryStore(clock=clock) if store is None else store
         self.session_id = check_session_id(session_id or f"ses_{os.urandom(8).hex()}")
@@ -113,17 +117,14 @@ class Session:
         self._last_turn: int = self._saved.get("turn", 0)
         self._calls_made = 0
         self._numbering = threading.Lock()
-        if isinstance(need_user_approve_tools, str):
-            raise UsageError(
-                "need_user_approve_tools is a list of names; a plain text would be taken letter "
-                f"by letter: write [{need_user_approve_tools!r}]"
-            )
         self.need_user_approve_tools = union(
-            need_user_approve_tools, self._saved.get("need_user_approve_tools", ())
+            _names(need_user_approve_tools), self._saved.get("need_user_approve_tools", ())
         )
         """Tools that always need a person's yes. Read at every call, so changes work at once."""
         self.artifacts = Artifacts(self.store, self.session_id)
         self.approvals = Approvals(self)
+        if responder is not None:
+            self.questions.responder = responder
         self.executor_state: ExecutorState | None = None
         """What the executors of this session share, attached by the first of them. Only
         `toolcrib.calls.call` uses it.
@@ -147,6 +148,13 @@ class Session:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    @cached_property
+    def questions(self) -> Questions:
+        """The questions of running calls to people. Made when somebody first asks."""
+        from toolcrib.session.questions import Questions
+
+        return Questions(self)
 
     @property
     def lease(self) -> Lease:
@@ -387,6 +395,8 @@ class Session:
         if self._is_closed:
             return
         self._is_closed = True
+        if "questions" in self.__dict__:
+            self.questions.withdraw_all("the session was closed")
         await self.ledger.flush()
         await ask_store(self.store, self.save_settings)
         await ask_store(self.store, self.store.release, self.lease)
@@ -405,8 +415,10 @@ class Session:
 
     def _recover(self) -> None:
         """Report calls that an earlier writer started and did not finish, once each."""
+        interrupted: set[str] = set()
         for call in self.open_calls():
             if call.state == "started":
+                interrupted.add(call.call_id)
                 doubt = CallInDoubt(
                     session_id=self.session_id,
                     at=self.clock(),
@@ -416,6 +428,10 @@ class Session:
                 reopened = CallOpened(replace(call, state="in_doubt"))
                 self.append_soon(entry_of(doubt), (reopened,))
                 self.announce(doubt)
+        if interrupted:
+            from toolcrib.session.questions import withdraw_lost
+
+            withdraw_lost(self, interrupted)
 
     def _deleted_up_to(self) -> int:
         return deletion_end(self.records(kinds=(PayloadsDeleted.kind,)))
@@ -446,3 +462,12 @@ def check_session_id(session_id: str) -> str:
 def union(first: Iterable[str], second: Iterable[str]) -> list[str]:
     """Both lists without repeats, in order."""
     return list(dict.fromkeys([*first, *second]))
+
+
+def _names(tools: Iterable[str]) -> Iterable[str]:
+    if isinstance(tools, str):
+        raise UsageError(
+            "need_user_approve_tools is a list of names; a plain text would be taken letter "
+            f"by letter: write [{tools!r}]"
+        )
+    return tools

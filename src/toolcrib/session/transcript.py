@@ -10,6 +10,7 @@ from toolcrib.approval.grant import PastCall
 from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
+    CallDeferred,
     CallInDoubt,
     CallStarted,
     Event,
@@ -87,19 +88,27 @@ def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
                 who = f"{decided.decision.kind} by {decided.actor.kind} {decided.actor.name}"
                 name = tools.get(event.call_id, "")
                 entries.append(Entry(event.at, event.call_id, name, "decided", who))
-            case CallInDoubt():
-                entries.append(
-                    Entry(
-                        event.at,
-                        event.call_id,
-                        event.tool.name,
-                        "in_doubt",
-                        "Not known to have run",
-                    )
-                )
+            case CallDeferred() | CallInDoubt():
+                entries.append(_open(event))
             case _:
                 pass
     return tuple(entries)
+
+
+def _open(event: CallDeferred | CallInDoubt) -> Entry:
+    name = event.tool.name
+    if isinstance(event, CallInDoubt):
+        return Entry(event.at, event.call_id, name, "in_doubt", "Not known to have run")
+    text = "Its result comes from outside"
+    return Entry(
+        event.at,
+        event.call_id,
+        name,
+        "waiting",
+        text,
+        arguments=event.params,
+        turn=event.turn,
+    )
 
 
 def past_calls(store: Store, session_id: str, limit: int) -> Iterator[PastCall]:

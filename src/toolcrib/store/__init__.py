@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from toolcrib.prices.table import Prices, read_prices
     from toolcrib.store.call_query import CallQuery, CallRow, UsageSum
     from toolcrib.store.memory import MemoryStore
-    from toolcrib.store.prices import Prices, read_prices
     from toolcrib.store.retention import Retention
     from toolcrib.store.sqlite import SqliteStore
     from toolcrib.store.store import (
@@ -70,7 +70,7 @@ if not TYPE_CHECKING:
         {
             "toolcrib.store.call_query": ("CallQuery", "CallRow", "UsageSum"),
             "toolcrib.store.memory": ("MemoryStore",),
-            "toolcrib.store.prices": ("Prices", "read_prices"),
+            "toolcrib.prices.table": ("Prices", "read_prices"),
             "toolcrib.store.retention": ("Retention",),
             "toolcrib.store.sqlite": ("SqliteStore",),
             "toolcrib.store.verification": ("verify_session",),

@@ -16,14 +16,15 @@ from toolcrib.ledger.encoding import read_payload
 from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
+    CallDeferred,
     CallInDoubt,
     CallStarted,
     ToolInvoked,
 )
 from toolcrib.ledger.prompt_events import ModelResponded, PromptResumed, PromptStarted
 from toolcrib.ledger.record import Record
+from toolcrib.prices.table import MOST_TOKENS, UNKNOWN_PRICES, Prices, request_part
 from toolcrib.store.call_query import NANO, OPEN_STATUSES, CallRow, RowDecision, RowStatus
-from toolcrib.store.prices import UNKNOWN_PRICES, Prices
 
 PROMPT_KINDS: Final = frozenset({PromptStarted.kind, PromptResumed.kind})
 ROW_KINDS: Final = frozenset(
@@ -31,6 +32,7 @@ ROW_KINDS: Final = frozenset(
         ApprovalRequested.kind,
         ApprovalDecided.kind,
         CallStarted.kind,
+        CallDeferred.kind,
         CallInDoubt.kind,
         ToolInvoked.kind,
         ModelResponded.kind,
@@ -42,8 +44,9 @@ INDEXED_KINDS: Final = ROW_KINDS | PROMPT_KINDS
 """The kinds of records that the index is made of."""
 
 _LONGEST_NAME: Final = 256
-_MOST_TOKENS: Final = 10**9
+_MOST_TOKENS: Final = MOST_TOKENS
 """The largest count of a request that is kept: a database adds up no whole number of any size."""
+_MOST_NANOS: Final = 10**15
 _ACTOR_KINDS: Final = frozenset(get_args(ActorKind))
 _DECISIONS: Final[dict[str, RowDecision]] = {
     "approve": "allowed",
@@ -119,6 +122,9 @@ def changed_row(row: CallRow | None, record: Record, owner: str | None) -> CallR
         case CallStarted.kind:
             row = row or _started(record, facts, owner)
             return replace(row, status="running", last_seq=record.seq)
+        case CallDeferred.kind:
+            row = row or _started(record, facts, owner)
+            return replace(row, status="waiting", last_seq=record.seq)
         case CallInDoubt.kind:
             row = row or _started(record, facts, owner)
             return replace(row, status="in_doubt", last_seq=record.seq)
@@ -186,6 +192,9 @@ def _ended(
         **_tool(facts.get("tool")),
     }
     ended["tool"] = _name(facts.get("name")) or ended.get("tool")
+    if facts.get("origin") == "provider":
+        # Its tokens are those of the request; that it has none of its own marks the row.
+        ended |= {"input_tokens": 0, **_recorded_cost(facts.get("cost"))}
     if facts.get("decided_by") is not None:
         ended |= _actor(facts["decided_by"])
         ended["decision"] = _end_decision(row, facts, failure)
@@ -201,6 +210,17 @@ def _ended(
         owner=owner,
         **ended,
     )
+
+
+def _recorded_cost(cost: Any) -> dict[str, Any]:
+    """The cost that a record has, and the table that it is from."""
+    facts = cast("dict[str, Any]", cost) if isinstance(cost, dict) else {}
+    parts: list[dict[str, Any]] = facts.get("parts") or []
+    priced = [part for part in parts if isinstance(part.get("nanos"), int)]
+    if not priced:
+        return {}
+    nanos = sum(min(part["nanos"], _MOST_NANOS) for part in priced)
+    return {"cost": nanos / NANO, "prices": _name(priced[0].get("source"))}
 
 
 def _end_status(facts: dict[str, Any], failure: str | None) -> RowStatus:
@@ -221,16 +241,22 @@ def _end_decision(row: CallRow | None, facts: dict[str, Any], failure: str | Non
 
 
 def model_row(
-    record: Record, prompt: PromptFacts | None, owner: str | None, prices: Prices
+    record: Record,
+    prompt: PromptFacts | None,
+    owner: str | None,
+    prices: Prices,
+    *,
+    is_repriced: bool = False,
 ) -> CallRow:
-    """The row of one request to a model."""
+    """The row of one request to a model, with the cost that the record has, else by `prices`."""
     facts = read_payload(record.payload or b"{}")
     usage: dict[str, int] = facts.get("usage") or {}
     model = _name(facts.get("model")) or (prompt.model if prompt else "")
     provider = prompt.provider if prompt else ""
-    # Counts are what a provider sent; what no request can take has no price.
-    has_price = all(0 <= count <= _MOST_TOKENS for count in usage.values())
-    nanos = prices.nanos(provider, model, usage, record.at) if has_price else None
+    cost = {} if is_repriced else _recorded_cost(facts.get("cost"))
+    if not cost:
+        part = request_part(prices, provider, model, usage, record.at)
+        cost = {} if part is None else {"cost": part.dollars, "prices": part.source}
     return begun_row(
         record,
         owner,
@@ -245,8 +271,7 @@ def model_row(
         turn=facts.get("turn") or 0,
         input_tokens=_bounded(usage.get("input_tokens", 0)),
         output_tokens=_bounded(usage.get("output_tokens", 0)),
-        cost=None if nanos is None else nanos / NANO,
-        prices=None if nanos is None else prices.name,
+        **cost,
     )
 
 
@@ -319,7 +344,7 @@ class CallFold:
         if row is None:
             return
         has_ended = row.status not in OPEN_STATUSES
-        if has_ended and call_id in self._spent:
+        if has_ended and call_id in self._spent and not is_hosted(row):
             row = with_spent(row, self._spent.pop(call_id))
         if index is None:
             if not has_ended:
@@ -338,6 +363,11 @@ class CallFold:
             return
         spent = self._spent.get(row.parent_call_id, Spent())
         self._spent[row.parent_call_id] = add_spent(spent, row)
+
+
+def is_hosted(row: CallRow) -> bool:
+    """Whether a provider ran the call, so that its cost is its own and not of requests within."""
+    return row.kind == "tool" and row.input_tokens == 0 and row.output_tokens is None
 
 
 def is_bare(row: CallRow) -> bool:

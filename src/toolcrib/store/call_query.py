@@ -66,8 +66,8 @@ class CallRow:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost: float | None = None
-    """In US dollars: of a request to a model, or of the requests that a tool made within the call.
-    None when it is not known."""
+    """In US dollars: of a request to a model, of a call that a provider ran, or of the requests
+    that a tool made within the call. None when it is not known."""
     prices: str | None = None
     """The table of prices that the cost was computed with."""
 
@@ -141,7 +141,8 @@ class UsageSum:
     cost: float | None = None
     """In US dollars, of what has a price; None when nothing has one."""
     unpriced: int = 0
-    """Requests to models whose price is not known: the cost is higher by theirs."""
+    """Requests to models and provider-run calls whose price is not known: the cost is higher by
+    theirs."""
     prices: tuple[str, ...] = ()
     """The tables of prices that the cost was computed with."""
 
@@ -178,8 +179,10 @@ def day_of(at: float) -> str:
 def _sum_of(name: str | None, rows: Sequence[CallRow], key: SumKey) -> UsageSum:
     tools = [row for row in rows if row.kind == "tool"]
     requests = [row for row in rows if row.kind == "model"]
-    # By tool, what counts is what the tools asked models for; elsewhere that is in the requests.
-    spenders = tools if key == "tool" else requests
+    # By tool, what counts is also what the tools asked models for; elsewhere that is in the
+    # requests.
+    hosted = [row for row in tools if row.input_tokens == 0 and row.output_tokens is None]
+    spenders = tools if key == "tool" else [*requests, *hosted]
     durations = sorted(row.duration_seconds for row in tools if row.status not in OPEN_STATUSES)
     costs = [round(row.cost * NANO) for row in spenders if row.cost is not None]
     return UsageSum(
@@ -193,7 +196,7 @@ def _sum_of(name: str | None, rows: Sequence[CallRow], key: SumKey) -> UsageSum:
         input_tokens=sum(row.input_tokens or 0 for row in spenders),
         output_tokens=sum(row.output_tokens or 0 for row in spenders),
         cost=sum(costs) / NANO if costs else None,
-        unpriced=sum(row.cost is None for row in requests),
+        unpriced=sum(row.cost is None for row in [*requests, *hosted]),
         prices=tuple(sorted({row.prices for row in spenders if row.prices is not None})),
     )
 

@@ -34,9 +34,9 @@ from toolcrib.store.store import (
 )
 
 if TYPE_CHECKING:
+    from toolcrib.prices.table import Prices
     from toolcrib.store.call_index import CallFold
     from toolcrib.store.call_query import CallQuery, CallRow, Place, SumKey, UsageSum
-    from toolcrib.store.prices import Prices
 
 T = TypeVar("T")
 
@@ -236,8 +236,10 @@ class MemoryStore(MemoryInbox):
         rows = (row for _, row in self._placed_rows() if row.status != "running")
         return sum_calls((row for row in rows if whole.matches(row)), key)
 
-    def _prices(self) -> Prices:
-        from toolcrib.store.prices import published_prices
+    @property
+    def prices(self) -> Prices:
+        """The table that was given, else the published one."""
+        from toolcrib.prices.table import published_prices
 
         return self._own_prices or published_prices()
 
@@ -246,7 +248,7 @@ class MemoryStore(MemoryInbox):
 
         with self._lock:
             sessions = list(self._sessions.by_id.values())
-            folds = [(number, session.call_fold(self._prices())) for number, session in sessions]
+            folds = [(number, session.call_fold(self.prices)) for number, session in sessions]
             return [
                 ((row.at, (number << 40) + row.seq), shown_row(row))
                 for number, fold in folds
@@ -257,7 +259,7 @@ class MemoryStore(MemoryInbox):
         """Delete payloads, artifacts and used approvals."""
         with self._lock:
             session = self._leased_session(lease)
-            session.call_fold(self._prices()).drop(up_to)
+            session.call_fold(self.prices).drop(up_to)
             session.records.drop_payloads(up_to)
             session.artifacts.clear()
             self._forget_used(lease.session_id)

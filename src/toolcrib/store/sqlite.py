@@ -14,11 +14,11 @@ from toolcrib.approval.grant import Grant
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.ledger.record import Head, Record
+from toolcrib.prices.table import Prices, published_prices
 from toolcrib.store import sqlite_rows
 from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
 from toolcrib.store.leases import Leases
 from toolcrib.store.ledger_writer import DurableLedger
-from toolcrib.store.prices import Prices, published_prices
 from toolcrib.store.sqlite_call_reader import CallIndexReader
 from toolcrib.store.sqlite_calls import PriceSource, fill_index
 from toolcrib.store.sqlite_reader import Reader
@@ -100,6 +100,11 @@ class SqliteStore:
     def synced_transactions(self) -> int:
         """How many of them waited for the disk though `synchronous` is not "full"."""
         return self._writer.synced_transactions
+
+    @property
+    def prices(self) -> Prices:
+        """The table that was given, else the published one."""
+        return self._prices()
 
     def acquire(
         self,

@@ -316,8 +316,10 @@ def _number(connection: sqlite3.Connection, kind: str, name: str) -> int:
 
 def _totals(key: SumKey, where: str) -> str:
     tool, model = KINDS.index("tool"), KINDS.index("model")
-    # By tool, what counts is what the tools asked models for; elsewhere that is in the requests.
-    spender = f"kind = {tool if key == 'tool' else model}"
+    # By tool, what counts is also what the tools asked models for; elsewhere that is in the
+    # requests.
+    billed = f"(kind = {model} OR (kind = {tool} AND input_tokens = 0 AND output_tokens IS NULL))"
+    spender = f"kind = {tool}" if key == "tool" else billed
     return (
         f"SELECT {_SUM_KEYS[key]} AS key, total(kind = {tool}),"
         f" total(kind = {tool} AND status IN ({_status_numbers(sorted(FAILED_STATUSES))})),"
@@ -325,7 +327,7 @@ def _totals(key: SumKey, where: str) -> str:
         f" total(CASE WHEN {spender} THEN input_tokens END),"
         f" total(CASE WHEN {spender} THEN output_tokens END),"
         f" sum(CASE WHEN {spender} THEN nanos END),"
-        f" total(kind = {model} AND nanos IS NULL),"
+        f" total({billed} AND nanos IS NULL),"
         f" group_concat(DISTINCT CASE WHEN {spender} THEN prices END)"
         f" FROM calls WHERE {where} GROUP BY key"
     )

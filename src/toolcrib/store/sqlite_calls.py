@@ -16,12 +16,14 @@ from toolcrib.ledger.encoding import read_payload
 from toolcrib.ledger.events import CallInDoubt, CallStarted
 from toolcrib.ledger.prompt_events import ModelResponded
 from toolcrib.ledger.record import Record
+from toolcrib.prices.table import Prices
 from toolcrib.store.call_index import (
     INDEXED_KINDS,
     PROMPT_KINDS,
     PromptFacts,
     Spent,
     changed_row,
+    is_hosted,
     model_row,
     prompt_facts,
     resumed,
@@ -35,7 +37,6 @@ from toolcrib.store.call_query import (
     CallRow,
     RowKind,
 )
-from toolcrib.store.prices import Prices
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -103,9 +104,12 @@ def number_of(connection: sqlite3.Connection, kind: str, name: str | None) -> in
 class CallChanges:
     """What one transaction changes in the index."""
 
-    def __init__(self, connection: sqlite3.Connection, prices: PriceSource) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, prices: PriceSource, *, is_repriced: bool = False
+    ) -> None:
         self._connection = connection
         self._prices = prices
+        self._is_repriced = is_repriced
         self._numbers: dict[tuple[str, str], int | None] = {}
         self._owners: dict[str, str | None] = {}
         self._rows: dict[int, CallRow] = {}
@@ -183,6 +187,9 @@ class CallChanges:
 
     def _with_spent(self, row: CallRow) -> CallRow:
         """A call that has ended, with what was spent within it."""
+        if is_hosted(row):
+            self._has_parts = self._has_parts or row.parent_call_id is not None
+            return row
         if self._has_parts:
             self.write()
         if self._may_have_spent is None:
@@ -196,13 +203,13 @@ class CallChanges:
             return row
         self._has_parts = row.parent_call_id is not None
         name = None if prices is None else self._name(prices)
-        return with_spent(row, Spent(tokens_in, tokens_out, nanos, name))
+        return with_spent(row, Spent(tokens_in, tokens_out or 0, nanos, name))
 
     def _add_model(self, row_id: int, record: Record) -> None:
         turn = read_payload(record.payload or b"{}").get("turn") or 0
         prompt = self._prompt(record.session_id, turn)
         owner = self._owner(record.session_id)
-        row = model_row(record, prompt, owner, self._prices())
+        row = model_row(record, prompt, owner, self._prices(), is_repriced=self._is_repriced)
         self._rows[row_id] = row
         self._has_parts = self._has_parts or row.parent_call_id is not None
 
@@ -337,7 +344,7 @@ def fill_index(connection: sqlite3.Connection, prices: PriceSource) -> int:
         connection.execute(f"DELETE FROM {table}")
     kinds, last, count = sorted(INDEXED_KINDS), 0, 0
     while rows := connection.execute(_RECORDS, (last, *kinds, _AT_ONCE)).fetchall():
-        changes = CallChanges(connection, prices)
+        changes = CallChanges(connection, prices, is_repriced=True)
         for row in rows:
             changes.take(row[0], Record(*row[1:]))
         changes.write()

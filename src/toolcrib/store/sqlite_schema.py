@@ -306,7 +306,7 @@ def _fill_calls(connection: sqlite3.Connection) -> None:
     """Make the index of calls from the records of an older file."""
     if connection.execute("SELECT 1 FROM records LIMIT 1").fetchone() is None:
         return
-    from toolcrib.store.prices import published_prices
+    from toolcrib.prices.table import published_prices
     from toolcrib.store.sqlite_calls import fill_index
 
     fill_index(connection, published_prices)

@@ -19,12 +19,15 @@ from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
     from toolcrib.approval.grant import Grant
+    from toolcrib.prices.table import Prices
     from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
     from toolcrib.store.ledger_writer import Ledger
 
 T = TypeVar("T")
 
-OpenCallState = Literal["waiting", "started", "in_doubt"]
+OpenCallState = Literal["waiting", "started", "deferred", "in_doubt"]
+"""It waits for a decision, runs, waits for a result from outside, or may have run."""
+
 ApprovalState = Literal["pending", "decided", "used"]
 
 
@@ -449,9 +452,12 @@ class Store(LedgerStore, CallStore, ApprovalStore, GrantStore, KeyStore, Protoco
 
     @property
     def is_durable(self) -> bool:
-        """True when what is committed survives the death of the process. Such a store may block,
-        so it is asked in threads.
-        """
+        """True when what is committed survives the process. Such a store is asked in threads."""
+        ...
+
+    @property
+    def prices(self) -> Prices:
+        """The table by which requests to models and provider-run calls are priced."""
         ...
 
     def close(self) -> None:

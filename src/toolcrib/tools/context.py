@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from toolcrib.errors import UsageError
 
@@ -14,10 +14,23 @@ if TYPE_CHECKING:
     from toolcrib.session.session import Session
 
 
+A = TypeVar("A")
+
+
 class Binding(Protocol):
     """The connection of a context to a running call."""
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Outcome: ...
+
+    async def ask(
+        self,
+        text: str,
+        answer: Any,
+        *,
+        choices: Sequence[str] | None,
+        is_secret: bool,
+        seconds: float | None,
+    ) -> Any: ...
 
     def progress(self, current: float, total: float | None, message: str | None) -> None: ...
 
@@ -68,6 +81,57 @@ class ToolContext:
         outcome with a failure, not an exception.
         """
         return await self._bound().call_tool(name, arguments or {})
+
+    @overload
+    async def ask(
+        self,
+        question: str,
+        *,
+        choices: Sequence[str] | None = None,
+        secret: bool = False,
+        seconds: float | None = None,
+    ) -> str: ...
+
+    @overload
+    async def ask(
+        self,
+        question: str,
+        answer: type[A],
+        *,
+        secret: bool = False,
+        seconds: float | None = None,
+    ) -> A: ...
+
+    @overload
+    async def ask(
+        self,
+        question: str,
+        answer: Any,
+        *,
+        secret: bool = False,
+        seconds: float | None = None,
+    ) -> Any: ...
+
+    async def ask(
+        self,
+        question: str,
+        answer: Any = str,
+        *,
+        choices: Sequence[str] | None = None,
+        secret: bool = False,
+        seconds: float | None = None,
+    ) -> Any:
+        """Ask the person behind the call, and return the answer in its type: text, a number, a
+        bool, an enum, a `Literal`, a dataclass or a pydantic model; with `choices`, one of those
+        texts. A `secret` answer is never recorded.
+
+        While the question is open, the tool's time limit stands still. Raises `QuestionDeclined`,
+        `QuestionCancelled`, `QuestionExpired` (after `seconds`) or `NobodyToAsk`; a handler
+        that catches none of them fails with the kind that fits.
+        """
+        return await self._bound().ask(
+            question, answer, choices=choices, is_secret=secret, seconds=seconds
+        )
 
     def progress(
         self, current: float, total: float | None = None, message: str | None = None

@@ -4,7 +4,7 @@ to one provider.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from typing import (
     TYPE_CHECKING,
@@ -13,6 +13,7 @@ from typing import (
     Generic,
     Protocol,
     TypeAlias,
+    TypedDict,
     TypeVar,
     cast,
     runtime_checkable,
@@ -20,6 +21,7 @@ from typing import (
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools import rules
+from toolcrib.tools.extra import check_extra
 from toolcrib.tools.fallback import AnyFallback, check_fallback
 from toolcrib.tools.tool import Tool
 
@@ -91,6 +93,13 @@ class HostedToolOutput(Protocol):
 ConfigT = TypeVar("ConfigT", bound=HostedToolConfig)
 
 
+class HostedFields(TypedDict, total=False):
+    """The fields of a hosted tool that are the same for every kind."""
+
+    extra: Mapping[str, Any]
+    optional: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedTool(NativeTool[None, Any], Generic[ConfigT]):
     """A capability that adapters map to their provider by `kind`.
@@ -105,12 +114,21 @@ class HostedTool(NativeTool[None, Any], Generic[ConfigT]):
     kind: str
     config: ConfigT = field(hash=False)
     fallback: AnyFallback[ConfigT] = field(default=None, hash=False)
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False, repr=False)
+    """Fields of the wire entry that `config` does not have, as the provider spells them. A field
+    that `config` writes is refused."""
+    optional: bool = False
+    """Whether a prompt goes on without the tool, and records that, where the provider cannot do
+    it and there is no fallback."""
 
     def __post_init__(self) -> None:
         super(HostedTool, self).__post_init__()
         self._check_kind()
         check_frozen_config(self.name, self.config)
         check_fallback(self.name, self.fallback)
+        object.__setattr__(self, "extra", check_extra(self.name, self.extra))
+        if not isinstance(self.optional, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidTool(f"tool {self.name!r}: optional must be True or False")
         if not self.description.isascii() or len(self.description) > LONGEST_DESCRIPTION:
             raise InvalidTool(
                 f"tool {self.name!r}: a hosted tool's description must be 1 to "
@@ -164,6 +182,8 @@ class ProviderTool(Tool[P, R], Generic[P, R, C]):
     provider: str
     config: C = field(hash=False)
     handle_provider_output: OutputHook[R] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False, repr=False)
+    """Fields of the wire entry that `config` does not have, as the provider spells them."""
 
     def __post_init__(self) -> None:
         super(ProviderTool, self).__post_init__()
@@ -175,6 +195,7 @@ class ProviderTool(Tool[P, R], Generic[P, R, C]):
         if self.config is not None:
             check_frozen_config(self.name, self.config)
         rules.check_callable(self.name, "handle_provider_output", self.handle_provider_output)
+        object.__setattr__(self, "extra", check_extra(self.name, self.extra))
 
     @property
     def place(self) -> Place:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from toolcrib.errors import UsageError
 from toolcrib.tools.type_arguments import TypeArguments
@@ -21,6 +21,33 @@ class ToolRenderableResult(Protocol):
     def render(self) -> str:
         """Return the text that the model sees instead of the value's JSON."""
         ...
+
+
+class NamedFields:
+    """Lets the fields of a dataclass be read by name, as from a dict: `result["stdout"]`,
+    `result.get("stderr", "")`. What is no field is missing.
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the names of all fields."""
+        return tuple(field.name for field in fields(cast("Any", self)))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the value of a field, or `default` when there is no such field."""
+        return getattr(self, name) if name in self else default
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -5,6 +5,15 @@ from __future__ import annotations
 from toolcrib.calls.hooks import GlobalHooks
 from toolcrib.toolsets.base_tool import BaseTool
 from toolcrib.toolsets.base_toolset import BaseToolset, HookableToolsetTool
+from toolcrib.toolsets.governance import govern, govern_agent
 from toolcrib.toolsets.toolset import Toolset
 
-__all__ = ["BaseTool", "BaseToolset", "GlobalHooks", "HookableToolsetTool", "Toolset"]
+__all__ = [
+    "BaseTool",
+    "BaseToolset",
+    "GlobalHooks",
+    "HookableToolsetTool",
+    "Toolset",
+    "govern",
+    "govern_agent",
+]

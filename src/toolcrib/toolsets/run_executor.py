@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.path import LazyGate
-from toolcrib.errors import UsageError
+from toolcrib.errors import ResultDeferred, UsageError
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
 
     from toolcrib.approval.caller import Caller
     from toolcrib.calls.call import Call
+    from toolcrib.calls.execute import Runner
     from toolcrib.calls.outcome import Outcome
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.identity import Place
 
 
 class PackedValue(dict[str, Any]):
@@ -39,6 +41,17 @@ class PackedValue(dict[str, Any]):
 def unpack(value: Any) -> Any:
     """The value as the tool returned it."""
     return value.original if isinstance(value, PackedValue) else value
+
+
+class _Deferring:
+    """Runs calls whose tools are run by the application: the agent run ends with them."""
+
+    async def run(self, call: Call) -> Any:
+        """Hand the call over."""
+        raise ResultDeferred
+
+
+DEFERRING: Final[Mapping[Place, Runner]] = {"client": _Deferring()}
 
 
 class RunExecutor(Executor):
@@ -68,6 +81,13 @@ class RunExecutor(Executor):
             return await self.call(name, arguments, call_id=call_id, caller=caller)
         finally:
             self._runs.pop(call_id, None)
+
+    async def refuse(
+        self, name: str, arguments: bytes, reason: str | None, *, call_id: str, caller: Caller
+    ) -> Outcome:
+        """Record a call with invalid arguments, for this reason or that of the tool's schema."""
+        call = self._new_call(name, arguments, call_id, caller, None)
+        return await self._path.refuse(call, reason or "These arguments are not valid.")
 
     async def call_nested(self, parent: Call, name: str, arguments: Mapping[str, Any]) -> Outcome:
         """Call a tool on behalf of a running call, with the value as the tool returned it."""

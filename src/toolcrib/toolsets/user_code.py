@@ -11,13 +11,14 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolcrib.errors import ControlFlow
 
 if TYPE_CHECKING:
-    from toolcrib.calls.hooks import GlobalPostHook, GlobalPreHook, PostHook, PreHook
+    from toolcrib.calls.hooks import GlobalPostHook, GlobalPreHook, Hooks, PostHook, PreHook
     from toolcrib.tools.context import ToolContext
     from toolcrib.toolsets.base_tool import AsyncHandler
 
@@ -100,3 +101,16 @@ def _wrap_hook(hook: Any, *, is_post: bool) -> Any:
     # Messages name a hook that is an object by its class.
     call.__qualname__ = getattr(hook, "__qualname__", type(hook).__qualname__)
     return call
+
+
+def wrap_hooks(hooks: Hooks | None) -> Hooks | None:
+    """Hooks as the executor calls them, all of them wrapped."""
+    if hooks is None:
+        return None
+    return replace(
+        hooks,
+        global_pre=wrap_pre_hook(hooks.global_pre),
+        global_post=wrap_post_hook(hooks.global_post),
+        pre={name: wrap_pre_hook(hook) for name, hook in hooks.pre.items()},
+        post={name: wrap_post_hook(hook) for name, hook in hooks.post.items()},
+    )

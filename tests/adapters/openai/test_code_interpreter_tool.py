@@ -52,7 +52,7 @@ def test_it_is_bound_to_openai_and_takes_nothing() -> None:
 
 def test_the_default_container_is_new_and_small() -> None:
     """C14: the smallest tier unless another is named."""
-    assert OpenAICodeInterpreterTool().container == AutoContainer("1g")
+    assert OpenAICodeInterpreterTool().config.container == AutoContainer("1g")
 
 
 @pytest.mark.parametrize("container", [AutoContainer("16g"), ExistingContainer("cntr_1", "4g")])
@@ -60,7 +60,7 @@ def test_a_typed_container_is_kept(container: AutoContainer | ExistingContainer)
     """C13: both kinds of container, typed."""
     tool = OpenAICodeInterpreterTool(container=container)
 
-    assert tool.container == container
+    assert tool.config.container == container
     assert tool.config == CodeInterpreterConfig(container)
 
 
@@ -84,7 +84,7 @@ def test_the_documents_example_can_be_declared() -> None:
         handle_provider_output=pass_through,
     )
 
-    assert tool.container == AutoContainer("4g", ("file_csv_upload",))
+    assert tool.config.container == AutoContainer("4g", ("file_csv_upload",))
     assert tool.host_mounts == (MOUNT,)
     assert tool.handle_provider_output is pass_through
 
@@ -101,7 +101,7 @@ def test_an_existing_container_can_be_a_dict() -> None:
     """C13: the document's form of a reference."""
     tool = OpenAICodeInterpreterTool(container={"id": "cntr_1", "memory_limit": "4g"})
 
-    assert tool.container == ExistingContainer("cntr_1", "4g")
+    assert tool.config.container == ExistingContainer("cntr_1", "4g")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_network_policy_can_be_a_dict(policy: Any, expected: NetworkPolicy | N
     """C13: the two policies that OpenAI knows."""
     tool = OpenAICodeInterpreterTool(container={"type": "auto", "network_policy": policy})
 
-    assert tool.container == AutoContainer(network_policy=expected)
+    assert tool.config.container == AutoContainer(network_policy=expected)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_no_tier_in_a_dict_means_the_default() -> None:
     """C14: `null` is what the API takes for "you choose"; any other word must be a tier."""
     tool = OpenAICodeInterpreterTool(container={"type": "auto", "memory_limit": None})
 
-    assert tool.container == AutoContainer("1g")
+    assert tool.config.container == AutoContainer("1g")
 
 
 def test_host_mounts_are_checked_when_they_are_declared() -> None:

@@ -229,10 +229,11 @@ def test_the_text_is_heard_as_it_comes() -> None:
     assert len(pieces) > 1
     assert "".join(piece.text for piece in pieces) == found.text == "It is fine."
     assert {(piece.turn, piece.step) for piece in pieces} == {(1, 1)}
-    assert [(each.item_id, each.what) for each in recorder.of(HostedToolProgress)] == [
-        ("ws_1", "added"),
-        ("ws_1", "completed"),
-        ("msg_1", "added"),
+    progress = recorder.of(HostedToolProgress)
+    assert [(each.call_id, each.tool, each.status, each.queries) for each in progress] == [
+        ("ws_1", "web_search", "in_progress", ()),
+        ("ws_1", "web_search", "in_progress", ("query 1",)),
+        ("ws_1", "web_search", "completed", ()),
     ]
     assert provider.bodies[0]["stream"] is True
     assert "model.text_delta" not in [record.kind for record in session.records()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from tests.helpers.patience import PATIENCE
 from toolcrib import EventBus, Secret, Session, ToolInvoked, tool
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.ledger.prompt_events import (
+    ArgumentsDelta,
     HostedToolProgress,
     ModelResponded,
     PromptAnswered,
@@ -249,15 +251,21 @@ def test_calls_are_seen_while_they_are_made() -> None:
     with wire_bench(ANTHROPIC, *two_steps()) as (adapter, _):
         adapter.evaluate(ask(add, hosted=[web_search_tool()]), session=session, stream=True)
 
-    assert [(e.step, e.item_id, e.what) for e in recorder.of(HostedToolProgress)] == [
-        (1, "srvtoolu_1", "added"),
-        (1, "srvtoolu_1", "completed"),
-        (1, "srvtoolu_1", "result"),
-        (1, "call_1", "added"),
-        (2, "srvtoolu_2", "added"),
-        (2, "srvtoolu_2", "completed"),
-        (2, "srvtoolu_2", "result"),
+    progress = recorder.of(HostedToolProgress)
+    assert {(e.call_id, e.tool, e.capability) for e in progress} == {
+        ("srvtoolu_1", "web_search", "web_search"),
+        ("srvtoolu_2", "web_search", "web_search"),
+    }
+    assert [(e.step, e.status) for e in progress if not (e.queries or e.arguments)] == [
+        (1, "in_progress"),
+        (1, "completed"),
+        (2, "in_progress"),
+        (2, "completed"),
     ]
+    assert [e.queries for e in progress if e.queries] == [("query 1",), ("query 2",)]
+    pieces = recorder.of(ArgumentsDelta)
+    assert {(e.step, e.call_id, e.tool) for e in pieces} == {(1, "call_1", "add")}
+    assert json.loads("".join(e.text for e in pieces)) == {"a": 1, "b": 2}
 
 
 @both

@@ -32,15 +32,17 @@ from toolcrib.adapters.openai.items import (
     FunctionCallReader,
 )
 from toolcrib.adapters.openai.model_client import ResponsesClient, ResponsesEndpoint, SdkClients
-from toolcrib.adapters.openai.request import RESERVED, Requests, choice_of
+from toolcrib.adapters.openai.request import RESERVED, Requests, choice_of, function_entry
 from toolcrib.adapters.options import Options, checked_options
 from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
 from toolcrib.adapters.tool_calls import CallReader, ClientCallReader, ClientCodec, ItemClassifier
 from toolcrib.adapters.tool_declarations import (
     AnyCodec,
+    FunctionDeclaration,
     HostedDeclaration,
     ToolDeclarations,
     stand_ins_of,
+    wire_names,
 )
 from toolcrib.adapters.turn_tools import OnUnsupported, ProviderProfile
 from toolcrib.errors import UsageError
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.prompt.prompt import Prompt, RenderedPrompt
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 def default_codecs() -> dict[str, HostedToolCodec[Any, Any]]:
@@ -232,6 +235,16 @@ class OpenAIAdapter(PromptAdapter):
             )
             self._known_profile = profile
         return profile
+
+    def _profile_here(self) -> ProviderProfile:
+        return self.profile()
+
+    def _function_entry(self, tool: PreparedTool) -> dict[str, Any]:
+        declaration = tool.declaration
+        (wire_name,) = wire_names([declaration.name]).values()
+        return function_entry(
+            FunctionDeclaration(wire_name, declaration.description, declaration.parameters)
+        )
 
     def _answered(self, response: PromptResponse[O]) -> PromptResponse[O]:
         if any(isinstance(invocation.params, CodeRun) for _, invocation in response.invocations):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
+from toolcrib.adapters.openai.container_options import wire_container
 from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.tools.code_interpreter import (
     DESCRIPTION,
@@ -16,6 +17,7 @@ from toolcrib.tools.code_interpreter import (
     CodeInterpreterConfig,
     CodeInterpreterResult,
     Container,
+    DomainSecret,
     ExistingContainer,
     NetworkPolicy,
 )
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 _AUTO_KEYS = frozenset({"type", "memory_limit", "file_ids", "network_policy", "host_mounts"})
 _EXISTING_KEYS = frozenset({"id", "memory_limit"})
+_ALLOWLIST_KEYS = frozenset({"type", "allowed_domains", "domain_secrets"})
+_SECRET_KEYS = frozenset({"domain", "name", "value"})
 
 
 def read_container(name: str, container: Mapping[str, Any]) -> Container:
@@ -41,7 +45,7 @@ def read_container(name: str, container: Mapping[str, Any]) -> Container:
     if container.get("type") != "auto":
         raise InvalidTool(
             f"tool {name!r}: container must have the id of a container or type 'auto', "
-            f"not {dict(container)!r}"
+            f"not type {container.get('type')!r}"
         )
     memory: Any = container.get("memory_limit")
     return AutoContainer(
@@ -52,18 +56,41 @@ def read_container(name: str, container: Mapping[str, Any]) -> Container:
 
 
 def _read_network(name: str, policy: Any) -> NetworkPolicy | None:
-    match policy:
-        case None | NetworkPolicy():
-            return policy
+    if policy is None or isinstance(policy, NetworkPolicy):
+        return policy
+    where = f"tool {name!r}: container.network_policy"
+    options = _mapping(policy)
+    match options:
         case {"type": "disabled"}:
+            _refuse_unknown(where, options, frozenset({"type"}))
             return NetworkPolicy()
         case {"type": "allowlist", "allowed_domains": [_, *_] as domains}:
-            return NetworkPolicy(tuple(cast("list[str]", domains)))
+            _refuse_unknown(where, options, _ALLOWLIST_KEYS)
+            listed = _listed(name, "network_policy.domain_secrets", options, key="domain_secrets")
+            secrets = tuple(_read_secret(where, secret) for secret in listed)
+            return NetworkPolicy(tuple(cast("list[str]", domains)), secrets)
         case _:
+            # Only its keys: it may hold secrets.
+            shown = f"keys {', '.join(sorted(options))}" if options else type(policy).__name__
             raise InvalidTool(
-                f"tool {name!r}: container.network_policy must be of type 'disabled', or of type "
-                f"'allowlist' with allowed_domains, not {policy!r}"
+                f"{where} must be of type 'disabled', or of type 'allowlist' with "
+                f"allowed_domains, not {shown}"
             )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _read_secret(where: str, secret: Any) -> DomainSecret:
+    if isinstance(secret, DomainSecret):
+        return secret
+    options = _mapping(secret)
+    if frozenset(options) != _SECRET_KEYS:
+        raise InvalidTool(
+            f"{where}: each of domain_secrets must have exactly {', '.join(sorted(_SECRET_KEYS))}"
+        )
+    return DomainSecret(**options)
 
 
 def read_mounts(name: str, container: Mapping[str, Any]) -> tuple[HostMount, ...]:
@@ -101,23 +128,27 @@ def _as_tuple(value: Any) -> Any:
     return tuple(cast("list[Any]", value)) if isinstance(value, list) else value
 
 
-def _listed(name: str, key: str, container: Mapping[str, Any]) -> tuple[Any, ...]:
+def _listed(
+    name: str, path: str, options: Mapping[str, Any], *, key: str | None = None
+) -> tuple[Any, ...]:
     """The members of a list; a lone text would be read letter by letter."""
-    value: Any = container.get(key)
+    value: Any = options.get(key or path)
     match value:
         case None:
             return ()
         case list() | tuple():
             return tuple(cast("list[Any]", value))
         case _:
-            raise InvalidTool(f"tool {name!r}: container.{key} must be a list, not {value!r}")
+            kind = type(value).__name__
+            raise InvalidTool(f"tool {name!r}: container.{path} must be a list, not {kind}")
 
 
 def _refuse_unknown(owner: str, options: Mapping[str, Any], known: frozenset[str]) -> None:
     unknown = sorted(options.keys() - known)
     if unknown:
         raise InvalidTool(
-            f"{owner} has unknown keys {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+            f"{owner} has unknown keys {', '.join(unknown)}; known are "
+            f"{', '.join(sorted(known))}. For a field that is newer, use the tool's extra="
         )
 
 
@@ -133,6 +164,7 @@ class _Fields(ToolRules, total=False):
     calling: Any
     json_schema: None
     provider: str
+    extra: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -182,9 +214,11 @@ class OpenAICodeInterpreterTool(ProviderTool[None, CodeInterpreterResult, CodeIn
         )
 
     @property
-    def container(self) -> Container:
-        """Where the code runs."""
-        return self.config.container
+    def container(self) -> str | dict[str, Any]:
+        """Where the code runs, in the words of OpenAI's API, for a call of its SDK without an
+        adapter. The typed form is `config.container`.
+        """
+        return wire_container(self.config.container)
 
     def check_declarable(self) -> None:
         """Refuse mounts that the adapter has not staged: their files would never arrive."""

@@ -71,7 +71,7 @@ class Staging:
 
     @property
     def _container_id(self) -> str | None:
-        container = self.tool.container
+        container = self.tool.config.container
         return container.id if isinstance(container, ExistingContainer) else None
 
     def _uploads(self, wire: ResponsesEndpoint) -> Uploads:

@@ -22,7 +22,7 @@ from toolcrib.adapters.items import (
     plain,
     text_of,
 )
-from toolcrib.adapters.openai.codecs.auto_container import wire_network
+from toolcrib.adapters.openai.container_options import wire_network
 from toolcrib.adapters.openai.request_errors import WHAT_TO_DO, error_text, is_container_gone
 from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
 from toolcrib.tools.code_interpreter import (

@@ -142,7 +142,7 @@ def _check_sizes(files: Sequence[tuple[str, HostFile]]) -> None:
 
 
 def _check_count(tool: OpenAICodeInterpreterTool, count: int) -> None:
-    container = tool.container
+    container = tool.config.container
     if not isinstance(container, AutoContainer):
         return
     id_count = len(container.file_ids)

@@ -68,7 +68,7 @@ class ResponsesFormat:
             case "message":
                 return read_message(raw)
             case "reasoning":
-                return ReasoningItem(raw)
+                return ReasoningItem(raw, _reasoning(raw))
             case kind if kind in CONTEXT_TYPES:
                 return ContextItem(raw)
             case _:
@@ -114,6 +114,11 @@ def read_message(raw: RawItem) -> ModelMessage:
     phase = text_of(raw, "phase")
     known_phase = cast("Phase", phase) if phase in _PHASES else None
     return ModelMessage(tuple(texts), raw, known_phase, refusal)
+
+
+def _reasoning(raw: RawItem) -> tuple[str, ...]:
+    parts = [*mappings_of(raw, "summary"), *mappings_of(raw, "content")]
+    return tuple(text for part in parts if (text := text_of(part, "text")))
 
 
 def read_annotation(note: RawItem) -> Annotation:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -26,7 +26,9 @@ from toolcrib.adapters.items import (
     text_of,
 )
 from toolcrib.adapters.model_client import (
+    FailedAttempt,
     ModelReply,
+    OnRetry,
     Retry,
     late,
     send_with_retries,
@@ -38,7 +40,8 @@ from toolcrib.adapters.openai.request_errors import (
     is_container_gone,
     is_passing,
 )
-from toolcrib.adapters.openai.stream import Streamed, Watcher
+from toolcrib.adapters.openai.stream import Streamed
+from toolcrib.adapters.openai.stream_watcher import StreamWatcher
 from toolcrib.adapters.options import Usage
 from toolcrib.errors import (
     ContainerGone,
@@ -53,8 +56,8 @@ if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
     from toolcrib.adapters.history import Conversation
     from toolcrib.adapters.items import ReplyItem
-    from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.adapters.openai.request import Requests
+    from toolcrib.adapters.stream_announcer import StreamAnnouncer
     from toolcrib.adapters.tool_calls import ItemClassifier
     from toolcrib.ledger.prompt_events import ModelStatus
 
@@ -78,29 +81,34 @@ class ResponsesClient:
         step: int,
         announcer: StreamAnnouncer | None,
         deadline: float | None,
+        on_retry: OnRetry | None = None,
     ) -> ModelReply:
         """Send the unsent items until there is a reply."""
         try:
-            reply = await self._send(conversation, announcer, deadline)
+            reply = await self._send(conversation, announcer, deadline, on_retry)
         except ContainerGone:
             items = retold(conversation.unsent)
             if items == conversation.unsent:
                 raise
             logger.warning("%s: a container is gone; runs in it are sent as text", self.prompt_name)
             conversation.unsent = items
-            reply = await self._send(conversation, announcer, deadline)
+            reply = await self._send(conversation, announcer, deadline, on_retry)
         body, content = reply.body, self._content(reply)
         return ModelReply(content, status_of(body, content.items), problem_in(body, content.items))
 
     async def _send(
-        self, conversation: Conversation, announcer: StreamAnnouncer | None, deadline: float | None
+        self,
+        conversation: Conversation,
+        announcer: StreamAnnouncer | None,
+        deadline: float | None,
+        on_retry: OnRetry | None,
     ) -> ResponsesReply:
-        watcher = Watcher(announcer) if announcer else None
         reply = await self.wire.ask(
             self.requests.body(conversation),
             prompt_name=self.prompt_name,
-            on_event=watcher.add if watcher else None,
+            watcher=StreamWatcher(announcer) if announcer else None,
             deadline=deadline,
+            on_retry=on_retry,
         )
         if announcer:
             announcer.flush()
@@ -120,7 +128,8 @@ class ResponsesClient:
 def _usage(body: dict[str, Any]) -> Usage:
     """The tokens of one response; what the provider does not tell counts as none."""
     usage = mapping_of(body, "usage")
-    cached = maybe_int(mapping_of(usage, "input_tokens_details"), "cached_tokens")
+    input_details = mapping_of(usage, "input_tokens_details")
+    cached = maybe_int(input_details, "cached_tokens")
     reasoning = maybe_int(mapping_of(usage, "output_tokens_details"), "reasoning_tokens")
     return Usage(
         requests=1,
@@ -128,6 +137,7 @@ def _usage(body: dict[str, Any]) -> Usage:
         output_tokens=maybe_int(usage, "output_tokens") or 0,
         cached_tokens=cached or 0,
         reasoning_tokens=reasoning or 0,
+        cache_write_tokens=maybe_int(input_details, "cache_write_tokens") or 0,
     )
 
 
@@ -198,8 +208,6 @@ def refusal_of(items: Sequence[ReplyItem]) -> str | None:
     return None
 
 
-StreamEvent = dict[str, Any]
-
 _OPTIONS: Final = {"max_retries": 0, "security": {"bearer_auth": True}}
 
 
@@ -233,18 +241,27 @@ class ResponsesEndpoint:
         body: bytes,
         *,
         prompt_name: str,
-        on_event: Callable[[StreamEvent], None] | None = None,
+        watcher: StreamWatcher | None = None,
         deadline: float | None = None,
+        on_retry: OnRetry | None = None,
     ) -> ResponsesReply:
-        """Send a request until it is answered. With `on_event` it asks for a stream."""
+        """Send a request until it is answered. With a `watcher` it asks for a stream."""
         attempt = _Attempt()
+
+        async def on_failure(error: Exception, number: int, pause: float) -> None:
+            if on_retry is not None:
+                request_id = attempt.request_id or getattr(error, "request_id", None)
+                reason = error_text(error, self.client)
+                await on_retry(FailedAttempt(number, reason, request_id, pause))
+
         try:
             reply = await send_with_retries(
-                lambda: self._once(body, on_event, attempt),
+                lambda: self._once(body, watcher, attempt),
                 self.retry,
                 deadline,
                 is_passing=is_passing,
                 requested_pause=asked_pause,
+                on_failure=on_failure,
             )
         except DeadlinePassed as error:
             raise late(prompt_name, attempt.request_id) from error
@@ -255,7 +272,7 @@ class ResponsesEndpoint:
     async def _once(
         self,
         body: bytes,
-        on_event: Callable[[StreamEvent], None] | None,
+        watcher: StreamWatcher | None,
         attempt: _Attempt,
     ) -> dict[str, Any]:
         from openai import AsyncStream, HttpxBinaryResponseContent
@@ -264,14 +281,15 @@ class ResponsesEndpoint:
         # Past `responses.create`, which would look at every item of the history again, and would
         # read the reply into classes that may be too old for it.
         post = partial(self.client.post, "/responses", content=body, options=_OPTIONS)
-        if on_event is None:
+        if watcher is None:
             raw = await post(cast_to=HttpxBinaryResponseContent)
             attempt.request_id = raw.response.headers.get("x-request-id")
             return _read(raw.content)
         stream = await post(cast_to=object, stream=True, stream_cls=AsyncStream[object])
         attempt.request_id = stream.response.headers.get("x-request-id")
         async with stream:
-            return await _collect(stream, on_event)
+            watcher.begin_attempt()
+            return await _collect(stream, watcher)
 
     def _explained(
         self, error: Exception, attempt: _Attempt, prompt_name: str
@@ -297,16 +315,14 @@ def _read(content: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", body)
 
 
-async def _collect(
-    stream: AsyncIterator[Any], on_event: Callable[[StreamEvent], None]
-) -> dict[str, Any]:
+async def _collect(stream: AsyncIterator[Any], watcher: StreamWatcher) -> dict[str, Any]:
     """Read a stream to its end."""
     streamed = Streamed()
     try:
         async for raw in stream:
             event = plain(raw)
             streamed.add(event)
-            on_event(event)
+            await watcher.add(event)
     except json.JSONDecodeError:
         raise ReplyBroken("an event of the stream is not whole JSON") from None
     return streamed.body()

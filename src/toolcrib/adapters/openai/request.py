@@ -262,14 +262,15 @@ def _shared(
     if include:
         body["include"] = list(dict.fromkeys(include))
     if declared.has_tools:
-        body["tools"] = [*map(_function, declared.functions), *declared.entries]
+        body["tools"] = [*map(function_entry, declared.functions), *declared.entries]
     if prompt.output is not None:
         text = cast("Mapping[str, Any]", extra.pop("text", {}))
         body["text"] = {**text, "format": output_format(prompt.output)}
     return {**body, **extra}
 
 
-def _function(function: FunctionDeclaration) -> dict[str, Any]:
+def function_entry(function: FunctionDeclaration) -> dict[str, Any]:
+    """A tool that this process runs, as an entry of a request's `tools`."""
     return {
         "type": "function",
         "name": function.wire_name,

@@ -1,17 +1,13 @@
-"""Streams of the Responses API: the response they add up to, and the events that are announced."""
+"""Streams of the Responses API: the response that they add up to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, maybe_text, plain, text_of
 from toolcrib.errors import ReplyBroken
-
-if TYPE_CHECKING:
-    from toolcrib.adapters.loop import StreamAnnouncer
-
 
 ENDINGS: Final = ("response.completed", "response.incomplete", "response.failed")
 
@@ -153,24 +149,3 @@ def _with_lost(items: Sequence[Any], reported: _Items) -> list[Any]:
         if text_of(item, "id") not in ids and item not in whole:
             whole.insert(place, item)
     return whole
-
-
-class Watcher:
-    """Announces the events of a stream, and passes over the rest."""
-
-    def __init__(self, announcer: StreamAnnouncer) -> None:
-        self._announcer = announcer
-
-    def add(self, event: dict[str, Any]) -> None:
-        """Take in one event."""
-        kind = maybe_text(event, "type") or ""
-        if kind == "response.output_text.delta":
-            self._announcer.text(text_of(event, "delta"))
-            return
-        self._announcer.flush()
-        if kind == "response.output_item.added":
-            item = mapping_of(event, "item")
-            self._announcer.progress(text_of(item, "id"), text_of(item, "type"), "added")
-        elif "_call" in kind:
-            name, _, what = kind.removeprefix("response.").partition(".")
-            self._announcer.progress(text_of(event, "item_id"), name, what)

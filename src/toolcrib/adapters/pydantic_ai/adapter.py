@@ -17,7 +17,7 @@ from toolcrib.adapters.pydantic_ai.model_client import PydanticAIClient
 from toolcrib.adapters.pydantic_ai.models import ModelSource, keys_of, provider_of, system_of
 from toolcrib.adapters.pydantic_ai.patched_models import patch_model
 from toolcrib.adapters.pydantic_ai.request import RESERVED, check_own_settings, request_template
-from toolcrib.adapters.tool_declarations import AnyCodec, stand_ins_of
+from toolcrib.adapters.tool_declarations import AnyCodec, stand_ins_of, wire_names
 from toolcrib.adapters.turn_tools import OnUnsupported, ProviderProfile
 from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.prompt.attachments import FileAttachment
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from toolcrib.adapters.turn_tools import TurnTools
     from toolcrib.prompt.prompt import Prompt, RenderedPrompt
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 O = TypeVar("O")  # noqa: E741
 
@@ -102,6 +103,20 @@ class PydanticAIAdapter(PromptAdapter):
             history="client",
             secrets=keys_of(model),
         )
+
+    def _profile_here(self) -> ProviderProfile:
+        model = self._models.sample()
+        return self._profile(self._provider or provider_of(model), system_of(model))
+
+    def _function_entry(self, tool: PreparedTool) -> dict[str, Any]:
+        declaration = tool.declaration
+        (wire_name,) = wire_names([declaration.name]).values()
+        return {
+            "type": "function",
+            "name": wire_name,
+            "description": declaration.description,
+            "parameters": declaration.parameters,
+        }
 
     def _profile(self, provider: str, system: str) -> ProviderProfile:
         """The tools that the provider supports; made once for each provider."""

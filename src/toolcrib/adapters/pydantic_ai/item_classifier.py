@@ -33,6 +33,7 @@ from toolcrib.adapters.pydantic_ai.parts import (
     TOOL_CALL,
     TOOL_RETURN,
     read_message,
+    reasoning_in,
     without_text,
 )
 from toolcrib.adapters.tool_calls import (
@@ -89,7 +90,7 @@ class PartFormat:
         if kind == TEXT:
             return read_message(raw)
         if kind == THINKING:
-            return ReasoningItem(raw)
+            return ReasoningItem(raw, reasoning_in(raw))
         return ContextItem(raw) if kind in _CONTEXT else None
 
     def is_answered(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:

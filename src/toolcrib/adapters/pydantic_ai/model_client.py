@@ -1,7 +1,6 @@
 """`PydanticAIClient`: sends the requests of a turn to a pydantic-ai model.
 
-Also its parts: which errors are worth a retry, the status of a reply, and the progress events of a
-stream.
+Also its parts: which errors are worth a retry, and the status of a reply.
 """
 
 from __future__ import annotations
@@ -13,13 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcrib.adapters.history import ReplyItems
 from toolcrib.adapters.items import mapping_of, maybe_text, text_of
 from toolcrib.adapters.model_client import (
+    FailedAttempt,
     ModelReply,
+    OnRetry,
     Retry,
     late,
     send_with_retries,
 )
 from toolcrib.adapters.options import Usage
 from toolcrib.adapters.pydantic_ai.parts import ERROR, items_of, with_calls
+from toolcrib.adapters.pydantic_ai.stream_watcher import PartWatcher
 from toolcrib.errors import DeadlinePassed, PromptEvaluationError, ReplyBroken
 
 if TYPE_CHECKING:
@@ -28,9 +30,9 @@ if TYPE_CHECKING:
     from pydantic_ai.usage import RequestUsage
 
     from toolcrib.adapters.history import Conversation
-    from toolcrib.adapters.loop import StreamAnnouncer
     from toolcrib.adapters.pydantic_ai.messages import MessageHistory
     from toolcrib.adapters.pydantic_ai.request import RequestTemplate
+    from toolcrib.adapters.stream_announcer import StreamAnnouncer
     from toolcrib.adapters.tool_calls import ItemClassifier
     from toolcrib.ledger.prompt_events import ModelStatus
 
@@ -224,30 +226,6 @@ def _details(response: ModelResponse) -> dict[str, Any]:
     return response.provider_details or {}
 
 
-def announce(event: Any, announcer: StreamAnnouncer) -> None:
-    """Announce the progress in an event of the stream. The final response is what counts."""
-    match event.event_kind:
-        case "part_start":
-            _announce_part(event.part, announcer)
-        case "part_delta" if event.delta.part_delta_kind == "text" and event.delta.content_delta:
-            announcer.text(event.delta.content_delta)
-        case "part_end" if event.part.part_kind == "builtin-tool-call":
-            announcer.progress(event.part.tool_call_id, event.part.tool_name, "completed")
-        case _:
-            pass
-
-
-def _announce_part(part: Any, announcer: StreamAnnouncer) -> None:
-    match part.part_kind:
-        case "text" if part.content:
-            announcer.text(part.content)
-        case "tool-call" | "builtin-tool-call" | "builtin-tool-return":
-            state = "result" if part.part_kind == "builtin-tool-return" else "added"
-            announcer.progress(part.tool_call_id, part.tool_name, state)
-        case _:
-            pass
-
-
 @dataclass(slots=True)
 class PydanticAIClient:
     """The model client of one turn."""
@@ -268,10 +246,11 @@ class PydanticAIClient:
         step: int,
         announcer: StreamAnnouncer | None,
         deadline: float | None,
+        on_retry: OnRetry | None = None,
     ) -> ModelReply:
         """Send the unsent items until there is a reply."""
         messages = self.messages.extend(conversation.unsent)
-        response = await self._send(messages, step, announcer, deadline)
+        response = await self._send(messages, step, announcer, deadline, on_retry)
         raws = list(with_calls(items_of(response), self.messages.hosted_call_ids))
         items = self.classifier.items(raws)
         self.messages.keep(items[0], response)
@@ -294,7 +273,13 @@ class PydanticAIClient:
         step: int,
         announcer: StreamAnnouncer | None,
         deadline: float | None,
+        on_retry: OnRetry | None,
     ) -> ModelResponse:
+        async def on_failure(error: Exception, number: int, pause: float) -> None:
+            if on_retry is not None:
+                reason, request_id = error_text(error), request_id_of(error)
+                await on_retry(FailedAttempt(number, reason, request_id, pause))
+
         try:
             return await send_with_retries(
                 lambda: self._once(messages, step, announcer),
@@ -302,6 +287,7 @@ class PydanticAIClient:
                 deadline,
                 is_passing=is_passing,
                 requested_pause=requested_pause,
+                on_failure=on_failure,
             )
         except DeadlinePassed as error:
             raise late(self.prompt_name) from error
@@ -323,8 +309,9 @@ class PydanticAIClient:
         if announcer is None:
             return await self.model.request(messages, settings, parameters)
         async with self.model.request_stream(messages, settings, parameters) as stream:
+            watcher = PartWatcher(announcer)
             async for event in stream:
-                announce(event, announcer)
+                await watcher.add(event)
         # Only after the stream: a fallback model then knows which member continues.
         return stream.get()
 
@@ -343,4 +330,5 @@ def _usage(usage: RequestUsage) -> Usage:
         output_tokens=usage.output_tokens,
         cached_tokens=usage.cache_read_tokens,
         reasoning_tokens=usage.output_reasoning_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
     )

@@ -42,6 +42,7 @@ class ModelSource:
     def __init__(self, model: Model | str) -> None:
         self._model = model
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Model] = WeakKeyDictionary()
+        self._sample: Model | None = None
         if not model or not (isinstance(model, str) or hasattr(model, "request_stream")):
             raise UsageError(
                 "model must be a pydantic-ai model or the name of one, like "
@@ -62,6 +63,14 @@ class ModelSource:
         if loop not in self._by_loop:
             self._by_loop[loop] = _make(self._model)
         return self._by_loop[loop]
+
+    def sample(self) -> Model:
+        """A model to look at, not to send requests with: no event loop is needed."""
+        if not isinstance(self._model, str):
+            return self._model
+        if self._sample is None:
+            self._sample = _make(self._model)
+        return self._sample
 
     async def close_here(self) -> None:
         """Close the connections of the running loop's model, if it was made from a name."""

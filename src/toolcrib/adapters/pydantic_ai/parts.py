@@ -33,6 +33,7 @@ from toolcrib.adapters.items import (
     maybe_int,
     maybe_text,
     text_of,
+    texts_of,
 )
 from toolcrib.adapters.openai.items import read_annotation
 
@@ -151,6 +152,18 @@ def read_message(raw: RawItem) -> ModelMessage:
     notes = tuple(_annotation(note) for note in mappings_of(raw, "citations"))
     text = MessageText(text_of(raw, "text"), notes)
     return ModelMessage((text,), raw, _PHASES.get(text_of(raw, "phase")))
+
+
+def reasoning_in(raw: RawItem) -> tuple[str, ...]:
+    """The readable texts of a thinking item. Models that do not summarise give the raw ones."""
+    part = mapping_of(raw, "part")
+    text = text_of(part, "content")
+    return (text,) if text else raw_reasoning(mapping_of(part, "provider_details"))
+
+
+def raw_reasoning(details: Mapping[str, Any]) -> tuple[str, ...]:
+    """The reasoning in the details of a thinking part."""
+    return tuple(filter(None, texts_of(details, "raw_content")))
 
 
 def messages_in(raws: Sequence[RawItem]) -> list[ModelMessage | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Unpack
 
 from toolcrib.tools.code_interpreter.types import (
     AutoContainer,
@@ -10,13 +10,14 @@ from toolcrib.tools.code_interpreter.types import (
     CodeInterpreterResult,
     CodeRun,
     Container,
+    DomainSecret,
     ExistingContainer,
     GeneratedFile,
     MemoryLimit,
     NetworkPolicy,
 )
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.provider_tools import HostedTool
+from toolcrib.tools.provider_tools import HostedFields, HostedTool
 
 __all__ = [
     "DESCRIPTION",
@@ -26,6 +27,7 @@ __all__ = [
     "CodeInterpreterResult",
     "CodeRun",
     "Container",
+    "DomainSecret",
     "ExistingContainer",
     "GeneratedFile",
     "MemoryLimit",
@@ -44,8 +46,9 @@ def code_interpreter_tool(
     *,
     name: str = "code_interpreter",
     fallback: AnyFallback[CodeInterpreterConfig] = None,
+    **fields: Unpack[HostedFields],
 ) -> HostedTool[CodeInterpreterConfig]:
     """Return a code interpreter that the provider runs."""
     return HostedTool[CodeInterpreterConfig](
-        kind=KIND, name=name, description=DESCRIPTION, config=config, fallback=fallback
+        kind=KIND, name=name, description=DESCRIPTION, config=config, fallback=fallback, **fields
     )

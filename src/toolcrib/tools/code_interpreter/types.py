@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.options import check_domains
+from toolcrib.tools.options import check_domains, check_named
+from toolcrib.tools.result import NamedFields
 
 MemoryLimit: TypeAlias = Literal["1g", "4g", "16g", "64g"]
 MEMORY_LIMITS: tuple[str, ...] = get_args(MemoryLimit)
@@ -16,13 +17,55 @@ MOST_FILES = 50
 
 
 @dataclass(frozen=True, slots=True)
+class DomainSecret:
+    """A secret that requests from a container to one domain carry. The code in the container knows
+    it by `name` and never sees `value`, which goes to the provider and nowhere else.
+    """
+
+    domain: str
+    name: str
+    value: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        check_domains("DomainSecret.domain", (self.domain,))
+        check_named("DomainSecret.name", self.name)
+        # Not the common check: its message repeats the value.
+        if not isinstance(self.value, str) or not self.value.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidTool(
+                f"DomainSecret.value of {self.name!r} must be a text that is not blank"
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class NetworkPolicy:
     """The only domains that code in a container may reach. An empty tuple means no network."""
 
     allowed_domains: tuple[str, ...] = ()
+    domain_secrets: tuple[DomainSecret, ...] = ()
+    """What requests to those domains carry."""
 
     def __post_init__(self) -> None:
         check_domains("NetworkPolicy.allowed_domains", self.allowed_domains)
+        if not isinstance(self.domain_secrets, tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidTool("NetworkPolicy.domain_secrets must be a tuple of DomainSecret")
+        for secret in self.domain_secrets:
+            if not isinstance(secret, DomainSecret):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InvalidTool("NetworkPolicy.domain_secrets must be a tuple of DomainSecret")
+            if not any(_is_within(secret.domain, domain) for domain in self.allowed_domains):
+                raise InvalidTool(
+                    f"NetworkPolicy.domain_secrets: {secret.name!r} is for {secret.domain}, which "
+                    "allowed_domains does not allow; add the domain there"
+                )
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Texts that must not be recorded."""
+        return tuple(secret.value for secret in self.domain_secrets)
+
+
+def _is_within(domain: str, allowed: str) -> bool:
+    domain, allowed = domain.lower(), allowed.lower()
+    return domain == allowed or domain.endswith(f".{allowed}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +110,12 @@ class ExistingContainer:
 Container: TypeAlias = AutoContainer | ExistingContainer
 
 
+def container_secrets(container: Container) -> tuple[str, ...]:
+    """Texts in the options of a container that must not be recorded."""
+    policy = container.network_policy if isinstance(container, AutoContainer) else None
+    return policy.secrets if policy else ()
+
+
 @dataclass(frozen=True, slots=True)
 class CodeInterpreterConfig:
     """The options of a code interpreter."""
@@ -80,6 +129,11 @@ class CodeInterpreterConfig:
                 "CodeInterpreterConfig.container must be an AutoContainer or an "
                 f"ExistingContainer, not {self.container!r}"
             )
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Texts that must not be recorded."""
+        return container_secrets(self.container)
 
 
 def _check_memory(owner: str, limit: object) -> None:
@@ -120,7 +174,7 @@ class GeneratedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeInterpreterResult:
+class CodeInterpreterResult(NamedFields):
     """The code of a run, its output and its files. Some providers report no `stderr` and no
     `exit_code`.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Unpack
 
 from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.file_search.types import (
@@ -17,7 +17,7 @@ from toolcrib.tools.file_search.types import (
     HybridWeights,
     Ranking,
 )
-from toolcrib.tools.provider_tools import HostedTool
+from toolcrib.tools.provider_tools import HostedFields, HostedTool
 
 __all__ = [
     "KIND",
@@ -42,6 +42,7 @@ def file_search_tool(
     *,
     name: str = "file_search",
     fallback: AnyFallback[FileSearchConfig] = None,
+    **fields: Unpack[HostedFields],
 ) -> HostedTool[FileSearchConfig]:
     """Return a search of these vector stores. There is no default: without a store there is nothing
     to search.
@@ -52,4 +53,5 @@ def file_search_tool(
         description="Search uploaded files for relevant passages and cite them.",
         config=config,
         fallback=fallback,
+        **fields,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from toolcrib.errors import InvalidTool
+from toolcrib.tools.result import NamedFields
 
 ComparisonOperator: TypeAlias = Literal["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin"]
 CompoundOperator: TypeAlias = Literal["and", "or"]
@@ -218,7 +219,7 @@ class FileCitation:
 
 
 @dataclass(frozen=True, slots=True)
-class FileSearchResult:
+class FileSearchResult(NamedFields):
     """The passages and queries of all calls, and the answer with its citations."""
 
     results: tuple[FileSearchHit, ...] = ()

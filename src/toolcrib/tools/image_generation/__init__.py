@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Unpack
 
 from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.image_generation.types import (
@@ -15,7 +15,7 @@ from toolcrib.tools.image_generation.types import (
     ImageRequest,
     SvgAuthor,
 )
-from toolcrib.tools.provider_tools import HostedTool
+from toolcrib.tools.provider_tools import HostedFields, HostedTool
 
 __all__ = [
     "KIND",
@@ -40,6 +40,7 @@ def image_generation_tool(
     *,
     name: str = "image_generation",
     fallback: AnyFallback[ImageGenerationConfig] = None,
+    **fields: Unpack[HostedFields],
 ) -> HostedTool[ImageGenerationConfig]:
     """Return image generation with these options."""
     return HostedTool[ImageGenerationConfig](
@@ -48,4 +49,5 @@ def image_generation_tool(
         description="Draw images, or change ones that were given.",
         config=config,
         fallback=fallback,
+        **fields,
     )

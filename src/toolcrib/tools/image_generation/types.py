@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.options import check_choice, check_count, check_text
+from toolcrib.tools.result import NamedFields
 
 Action: TypeAlias = Literal["generate", "edit", "auto"]
 Background: TypeAlias = Literal["transparent", "opaque", "auto"]
@@ -136,7 +137,7 @@ class ImageRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedImage:
+class GeneratedImage(NamedFields):
     """An image, as the base64 text that the provider sent."""
 
     base64: str = field(repr=False)
@@ -170,7 +171,7 @@ class ImageError:
 
 
 @dataclass(frozen=True, slots=True)
-class ImageGenerationResult:
+class ImageGenerationResult(NamedFields):
     """The images of all calls, in order, and the errors of calls without one."""
 
     images: tuple[GeneratedImage, ...] = ()

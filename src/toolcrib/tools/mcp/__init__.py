@@ -20,7 +20,7 @@ from toolcrib.tools.mcp.types import (
     RequireApproval,
     ToolFilter,
 )
-from toolcrib.tools.provider_tools import HostedTool, ProviderTool
+from toolcrib.tools.provider_tools import HostedFields, HostedTool, ProviderTool
 from toolcrib.tools.rules import ToolRules
 
 __all__ = [
@@ -41,7 +41,11 @@ KIND: Final = McpConfig.kind
 
 
 def mcp_tool(
-    config: McpConfig, *, name: str | None = None, fallback: AnyFallback[McpConfig] = None
+    config: McpConfig,
+    *,
+    name: str | None = None,
+    fallback: AnyFallback[McpConfig] = None,
+    **fields: Unpack[HostedFields],
 ) -> HostedTool[McpConfig]:
     """Return the tools of a remote server. The default name is the server's label."""
     return HostedTool[McpConfig](
@@ -50,6 +54,7 @@ def mcp_tool(
         description=f"Tools of the MCP server {config.server_label}.",
         config=config,
         fallback=fallback,
+        **fields,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.mcp.credentials import check_headers, check_token, check_url, secrets_in
 from toolcrib.tools.options import check_flag, check_names, check_text
+from toolcrib.tools.result import NamedFields
 
 _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
@@ -143,7 +144,7 @@ class McpCall:
 
 
 @dataclass(frozen=True, slots=True)
-class McpCallResult:
+class McpCallResult(NamedFields):
     """The result of one call. An `error` means that the tool failed or could not be reached."""
 
     tool: str
@@ -167,7 +168,7 @@ class McpTool:
 
 
 @dataclass(frozen=True, slots=True)
-class McpResult:
+class McpResult(NamedFields):
     """All calls in order, the tools that the server listed, and why it could not list any."""
 
     calls: tuple[McpCallResult, ...] = ()

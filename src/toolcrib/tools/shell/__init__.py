@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final, Unpack
 
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.provider_tools import HostedTool, ProviderTool
+from toolcrib.tools.provider_tools import HostedFields, HostedTool, ProviderTool
 from toolcrib.tools.rules import ToolRules
 from toolcrib.tools.shell.types import (
     CommandOutput,
@@ -59,6 +59,7 @@ def container_shell_tool(
     *,
     name: str = "shell",
     fallback: AnyFallback[ContainerShellConfig] = None,
+    **fields: Unpack[HostedFields],
 ) -> HostedTool[ContainerShellConfig]:
     """Return a shell in a container that the provider runs."""
     return HostedTool[ContainerShellConfig](
@@ -67,6 +68,7 @@ def container_shell_tool(
         description="Run shell commands that the model writes, in a sandboxed container.",
         config=config,
         fallback=fallback,
+        **fields,
     )
 
 

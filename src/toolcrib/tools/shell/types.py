@@ -7,7 +7,9 @@ from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.code_interpreter import AutoContainer, Container, ExistingContainer
+from toolcrib.tools.code_interpreter.types import container_secrets
 from toolcrib.tools.options import check_named, check_text
+from toolcrib.tools.result import NamedFields
 
 MOST_SKILLS: Final = 200
 
@@ -78,6 +80,11 @@ class ContainerShellConfig:
                 "ContainerShellConfig.skills are for a new container; an existing one has its own"
             )
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Texts that must not be recorded."""
+        return container_secrets(self.container)
+
 
 @dataclass(frozen=True, slots=True)
 class HandlerShellConfig:
@@ -114,7 +121,7 @@ class ShellParams:
 
 
 @dataclass(frozen=True, slots=True)
-class CommandOutput:
+class CommandOutput(NamedFields):
     """What one command printed and how it ended; `exit_code` is `None` when that is unknown."""
 
     stdout: str = ""
@@ -136,7 +143,7 @@ class CommandOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class ShellResult:
+class ShellResult(NamedFields):
     """The outputs of the commands, in their order."""
 
     outputs: tuple[CommandOutput, ...] = ()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar, Unpack
 
-from toolcrib.tools.provider_tools import HostedTool, ProviderTool
+from toolcrib.tools.provider_tools import HostedFields, HostedTool, ProviderTool
 from toolcrib.tools.rules import ToolRules
 from toolcrib.tools.tool import Handler
 from toolcrib.tools.tool_search.types import (
@@ -35,10 +35,12 @@ KIND: Final = ToolSearchConfig.kind
 DESCRIPTION: Final = "Search for tools that are not shown yet, by words in their descriptions."
 
 
-def tool_search_tool(*, name: str = "tool_search") -> HostedTool[ToolSearchConfig]:
+def tool_search_tool(
+    *, name: str = "tool_search", **fields: Unpack[HostedFields]
+) -> HostedTool[ToolSearchConfig]:
     """Return a search that the provider performs."""
     return HostedTool[ToolSearchConfig](
-        kind=KIND, name=name, description=DESCRIPTION, config=ToolSearchConfig()
+        kind=KIND, name=name, description=DESCRIPTION, config=ToolSearchConfig(), **fields
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from toolcrib.tools.result import NamedFields
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSearchConfig:
@@ -41,7 +43,7 @@ class FoundTool:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolSearchResult:
+class ToolSearchResult(NamedFields):
     """The tools that match."""
 
     tools: tuple[FoundTool, ...] = ()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Unpack
 
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.provider_tools import HostedTool
+from toolcrib.tools.provider_tools import HostedFields, HostedTool
 from toolcrib.tools.web_fetch.types import (
     FetchedPage,
     WebFetchConfig,
@@ -35,6 +35,7 @@ def web_fetch_tool(
     *,
     name: str = "web_fetch",
     fallback: AnyFallback[WebFetchConfig] = None,
+    **fields: Unpack[HostedFields],
 ) -> HostedTool[WebFetchConfig]:
     """Return a web fetch with these options."""
     return HostedTool[WebFetchConfig](
@@ -43,4 +44,5 @@ def web_fetch_tool(
         description="Read web pages and documents at given addresses.",
         config=config,
         fallback=fallback,
+        **fields,
     )

@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.options import check_count, check_flag
+from toolcrib.tools.result import NamedFields
 from toolcrib.tools.web_search import Citation, DomainFilter
 
 _MOST: Final = 2**31 - 1
@@ -68,7 +69,7 @@ class FetchedPage:
 
 
 @dataclass(frozen=True, slots=True)
-class WebFetchResult:
+class WebFetchResult(NamedFields):
     """The pages in the order they were read, and the answer with its citations."""
 
     pages: tuple[FetchedPage, ...] = ()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 from toolcrib._lazy import lazy_exports
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.provider_tools import HostedTool
+from toolcrib.tools.provider_tools import HostedFields, HostedTool
 from toolcrib.tools.web_search.types import (
     Citation,
     DomainFilter,
@@ -41,6 +41,7 @@ def web_search_tool(
     *,
     name: str = "web_search",
     fallback: AnyFallback[WebSearchConfig] = None,
+    **fields: Unpack[HostedFields],
 ) -> HostedTool[WebSearchConfig]:
     """Return a web search with these options."""
     return HostedTool[WebSearchConfig](
@@ -49,6 +50,7 @@ def web_search_tool(
         description="Search the web for current information and cite sources.",
         config=config,
         fallback=fallback,
+        **fields,
     )
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.options import check_domains
+from toolcrib.tools.result import NamedFields
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
-class WebSearchResult:
+class WebSearchResult(NamedFields):
     """The answer, the sources that it cites, and all addresses that were visited."""
 
     text: str

@@ -16,21 +16,23 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from pydantic_ai.exceptions import ApprovalRequired
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred
 
 from toolcrib.approval.caller import Caller
 from toolcrib.calls.call import calls_of
 from toolcrib.calls.executor import begin_turn
 from toolcrib.calls.recorded_call import MAX_ID_CHARS, repeated_id
-from toolcrib.errors import InvalidDecision
+from toolcrib.errors import InvalidDecision, ResultDeferred
+from toolcrib.failures import Failure
 from toolcrib.session.turns import OpenTurn, in_turn
 from toolcrib.store.store import ask_store
 from toolcrib.toolsets.agent_bridge import approvals
 from toolcrib.toolsets.agent_bridge.tools import encode
-from toolcrib.toolsets.agent_bridge.values import RunSignal, result_of
+from toolcrib.toolsets.agent_bridge.values import RunSignal, pack, result_of
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
+    from pydantic_ai.messages import ToolReturnPart
 
     from toolcrib.calls.outcome import Outcome
     from toolcrib.session.session import Session
@@ -181,11 +183,15 @@ class AgentCalls:
             raise error.signal from None
         return self._result(outcome, arguments, problem)
 
-    async def refuse(self, name: str, raw: bytes, run: RunContext[Any]) -> None:
-        """Record a call whose arguments are invalid; nothing runs."""
+    async def refuse(
+        self, name: str, raw: bytes, run: RunContext[Any], *, reason: str | None = None
+    ) -> None:
+        """Record a call whose arguments are invalid; nothing runs. A `reason` is that of a check
+        which the executor does not know.
+        """
         with in_turn(turn_of(self._executor, run, None)):
-            await self._executor.call(
-                name, raw, call_id=free_id(self._session, run), caller=caller_of(run)
+            await self._executor.refuse(
+                name, raw, reason, call_id=free_id(self._session, run), caller=caller_of(run)
             )
 
     async def settle(self, run: RunContext[Any]) -> None:
@@ -204,14 +210,21 @@ class AgentCalls:
             and call.call_id not in calls_of(session).claimed
             and is_of(call, run)
         ]
-        ids = {call.call_id for call in calls}
-        for tool_call_id, times, answer in approvals.answers(run.messages) if ids else ():
-            for call_id in ids.intersection(possible_ids(tool_call_id, times, run.conversation_id)):
-                await self._end(run, call_id, answer.outcome, answer.model_response_str())
+        by_id = {call.call_id: call for call in calls}
+        for tool_call_id, times, answer in approvals.answers(run.messages) if by_id else ():
+            ids = possible_ids(tool_call_id, times, run.conversation_id)
+            for call_id in by_id.keys() & set(ids):
+                await self._end(run, by_id[call_id], answer)
 
-    async def _end(self, run: RunContext[Any], call_id: str, outcome: str, text: str) -> None:
+    async def _end(self, run: RunContext[Any], call: OpenCall, answer: ToolReturnPart) -> None:
+        call_id, text = call.call_id, answer.model_response_str()
         self._sent.pop(call_id, None)
-        if outcome == "denied" and await approvals.deny(self._session, run, call_id, text):
+        if call.state == "deferred":
+            is_failed = answer.outcome != "success"
+            failure = Failure("tool_error", text) if is_failed else None
+            value = None if is_failed else pack(answer.content)
+            await self._executor.complete(call_id, value, failure=failure)
+        elif answer.outcome == "denied" and await approvals.deny(self._session, run, call_id, text):
             await self._executor.resume([call_id])
         else:
             await self._executor.withdraw(call_id)
@@ -262,6 +275,9 @@ class AgentCalls:
         if outcome.status != "waiting":
             self._sent.pop(outcome.call_id, None)
             return result_of(outcome, tool)
+        if isinstance(outcome.error, ResultDeferred):
+            metadata = outcome.error.metadata
+            raise CallDeferred(None if metadata is None else dict(metadata))
         self._sent.setdefault(outcome.call_id, arguments)
         if outcome.approval is None or tool is None:
             raise ApprovalRequired

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_ai import ToolDefinition
+from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.toolsets import ToolsetTool
 from pydantic_core import from_json
 
-from toolcrib.calls.validate import encode_arguments
+from toolcrib.calls.validate import describe, encode_arguments
 from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
@@ -37,10 +38,18 @@ RefusalRecorder = Callable[["RunContext[Any]", bytes], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class InvalidArguments:
-    """Arguments that failed validation: the raw JSON and the error."""
+    """Arguments that failed validation: the raw JSON, and the error that the agent understands."""
 
     raw: bytes
-    error: ValidationError
+    error: ValidationError | ModelRetry
+
+
+def invalid_arguments(tool: PreparedTool, raw: bytes, error: ValueError) -> dict[str, Any]:
+    """Invalid arguments on their way through an agent, as arguments of one key."""
+    if isinstance(error, ValidationError):
+        return {_INVALID: InvalidArguments(raw, error)}
+    message = describe(tool.ref.name, tool.params.faults(error))
+    return {_INVALID: InvalidArguments(raw, ModelRetry(message))}
 
 
 class ArgumentsValidator:
@@ -50,6 +59,7 @@ class ArgumentsValidator:
     """
 
     def __init__(self, tool: PreparedTool) -> None:
+        self._tool = tool
         self._parse = tool.parse
 
     def validate_json(self, input: str | bytes | bytearray, **_: Any) -> dict[str, Any]:
@@ -63,8 +73,8 @@ class ArgumentsValidator:
     def _validate(self, raw: bytes) -> dict[str, Any]:
         try:
             self._parse(raw)
-        except ValidationError as error:
-            return {_INVALID: InvalidArguments(raw, error)}
+        except ValueError as error:
+            return invalid_arguments(self._tool, raw, error)
         return from_json(raw)
 
 

@@ -27,7 +27,13 @@ from pydantic_ai import exceptions as agent_exceptions
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import is_multi_modal_content
 
-from toolcrib.errors import ApprovalRequired, ControlFlow, ModelRetry, ToolTimeout
+from toolcrib.errors import (
+    ApprovalRequired,
+    ControlFlow,
+    ModelRetry,
+    ResultDeferred,
+    ToolTimeout,
+)
 from toolcrib.ledger.encoding import rendered
 from toolcrib.tools.result import ToolResult
 from toolcrib.toolsets.run_executor import PackedValue, unpack
@@ -134,7 +140,6 @@ def _described(value: Any) -> Any:
 
 
 _RUN_SIGNALS = (
-    agent_exceptions.CallDeferred,
     agent_exceptions.RunCancelled,
     agent_exceptions.SkipToolExecution,
     agent_exceptions.SkipToolValidation,
@@ -163,6 +168,8 @@ def translate(error: Exception) -> ControlFlow | None:
             return error
         case agent_exceptions.ApprovalRequired(metadata=metadata):
             return ApprovalRequired(metadata)
+        case agent_exceptions.CallDeferred(metadata=metadata):
+            return ResultDeferred(metadata)
         case agent_exceptions.ModelRetry(message=message):
             return ModelRetry(message)
         case _:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Final, TypeAlias, assert_never
+from typing import Any, ClassVar, Final, TypeAlias
 
 from toolcrib.adapters.answer import PlacedAnnotation
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
 from toolcrib.adapters.items import json_object_of, mappings_of, maybe_text, plain, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
-from toolcrib.adapters.openai.codecs.auto_container import wire_options
+from toolcrib.adapters.openai.container_options import wire_container
 from toolcrib.adapters.openai.items import annotations_of
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.code_interpreter import (
     KIND,
-    AutoContainer,
     CodeInterpreterConfig,
     CodeInterpreterResult,
     CodeRun,
-    Container,
-    ExistingContainer,
     GeneratedFile,
 )
 from toolcrib.tools.code_interpreter.types import fatal_traceback
@@ -54,7 +51,7 @@ class OpenAICodeInterpreterCodec(Codec[CodeInterpreterConfig, CodeInterpreterRes
                 "its containers take uploaded files only; upload them, then give the tool their "
                 "file_ids and no host_mounts",
             )
-        return {"type": "code_interpreter", "container": _container(tool.config.container)}
+        return {"type": "code_interpreter", "container": wire_container(tool.config.container)}
 
     def invocation(self, item: RawItem, items: Sequence[RawItem], tool: CodeTool) -> Invocation:
         files = (note for note in _file_notes(items) if _maker(note, items) == item)
@@ -87,16 +84,6 @@ class OpenAICodeInterpreterCodec(Codec[CodeInterpreterConfig, CodeInterpreterRes
             files=_files(_file_notes(items)),
             images=tuple(image for run in runs for image in run.images),
         )
-
-
-def _container(container: Container) -> str | dict[str, Any]:
-    match container:
-        case ExistingContainer(id=container_id):
-            return container_id
-        case AutoContainer():
-            return {"type": "auto", **wire_options(container)}
-        case _:
-            assert_never(container)
 
 
 def _run(item: RawItem) -> CodeInterpreterResult:

@@ -16,7 +16,7 @@ from toolcrib.adapters.items import (
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.codecs.auto_container import wire_options
+from toolcrib.adapters.openai.container_options import wire_options
 from toolcrib.tools.code_interpreter import AutoContainer, ExistingContainer
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.shell import (
