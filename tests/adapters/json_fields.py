@@ -16,15 +16,16 @@ def text_of(node: Any, key: str) -> str:
 
 
 def mapping_of(node: Any, key: str) -> Json:
-    """An object; empty when it is missing or something else."""
+    """A copy of an object; empty when it is missing or something else."""
     value = node.get(key)
-    return value if isinstance(value, dict) else {}
+    return dict(value) if isinstance(value, dict) else {}
 
 
 def mappings_of(node: Any, key: str) -> list[Json]:
-    """The objects of a list."""
+    """Copies of the objects of a list."""
     value = node.get(key)
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    members = value if isinstance(value, list) else []
+    return [dict(each) for each in members if isinstance(each, dict)]
 
 
 def texts_of(node: Any, key: str) -> list[str]:

@@ -97,8 +97,7 @@ class PatchedAnthropicModel(PatchedServerToolModel, AnthropicModel):
         """The message with a part for every block."""
         blocks: list[Any] = [block for block in response.content or () if block is not None]
         known = [block for block in blocks if is_known(block)]
-        usage = getattr(response, "usage", None) or BetaUsage.construct(input_tokens=0, output_tokens=0)
-        reply = parse(response.model_copy(update={"content": known, "usage": usage}))
+        reply = parse(_counted(response.model_copy(update={"content": known})))
         if _is_paused(reply.provider_details):
             reply.state = "suspended"
         unknown = AnthropicUnknownBlocks(self.system)
@@ -149,7 +148,7 @@ class AnthropicEvents(EventReader):
             if piece.type == "content_block_start" and not is_known(piece.content_block):
                 self._unknown.add(piece.index)
             elif index not in self._unknown:
-                yield piece
+                yield _counted_event(piece)
 
     def at_end(self) -> None:
         pass
@@ -309,6 +308,24 @@ def _block_events(index: int, block: Any) -> Iterator[Any]:
             delta=BetaInputJSONDelta.construct(type="input_json_delta", partial_json=text),
         )
     yield BetaRawContentBlockStopEvent.construct(type="content_block_stop", index=index)
+
+
+def _counted(message: Any) -> Any:
+    """The message with the counts of tokens that pydantic-ai takes for granted."""
+    usage = getattr(message, "usage", None) or BetaUsage.construct()
+    counts = {name: getattr(usage, name, None) or 0 for name in ("input_tokens", "output_tokens")}
+    return message.model_copy(update={"usage": usage.model_copy(update=counts)})
+
+
+def _counted_event(event: Any) -> Any:
+    message = getattr(event, "message", None)
+    if event.type == "message_start" and message is not None:
+        return event.model_copy(update={"message": _counted(message)})
+    if event.type == "message_delta":
+        usage = getattr(event, "usage", None) or BetaMessageDeltaUsage.construct()
+        counted = usage.model_copy(update={"output_tokens": usage.output_tokens or 0})
+        return event.model_copy(update={"usage": counted})
+    return event
 
 
 def wire_calls(blocks: Sequence[Any]) -> WireCalls:

@@ -70,10 +70,11 @@ _FREE: Final = (
     "response.reasoning",
     "response.refusal.",
 )
+_ANNOTATION: Final = "response.output_text.annotation.added"
 _GATHERED: Final = frozenset(
     {
         "response.output_item.done",
-        "response.output_text.annotation.added",
+        _ANNOTATION,
         "response.output_text.delta",
         "response.output_text.done",
         *ENDINGS,
@@ -125,6 +126,7 @@ class ResponsesEvents(EventReader):
         self._streamed = Streamed()
         self._numbers: set[int] = set()
         self._items: set[str] = set()
+        self._unknown: set[int | None] = set()
 
     def body(self) -> Json | None:
         """The whole response; None when the stream ended before it."""
@@ -144,7 +146,8 @@ class ResponsesEvents(EventReader):
             self._numbers.add(number)
         if event.type in _GATHERED:
             self._streamed.add(plain(event))
-        if self._is_placed(event):
+        # Annotations are read with the whole response; pydantic-ai fails at unusual ones.
+        if self._is_placed(event) and event.type != _ANNOTATION:
             yield _completed_event(event)
 
     def at_end(self) -> None:
@@ -152,12 +155,15 @@ class ResponsesEvents(EventReader):
 
     def _is_placed(self, event: Any) -> bool:
         """Whether pydantic-ai can read the event; of an item only after the item was announced."""
-        item = getattr(event, "item", None)
+        item, place = getattr(event, "item", None), getattr(event, "output_index", None)
         if event.type == "response.output_item.added" and item is not None:
             if item.type not in _ITEMS:
+                self._unknown.add(place)
                 return False
             self._items.add(str(item.id))
             return True
+        if place is not None and place in self._unknown:
+            return False
         key = getattr(item, "id", None) or getattr(event, "item_id", None)
         return key is None or key in self._items or event.type.startswith(_FREE)
 
