@@ -5,7 +5,7 @@ from typing import assert_type
 
 from pydantic_ai.models.test import TestModel
 
-from toolcrib import MarkdownSection, Prompt, PromptResponse, Session
+from toolcrib import MarkdownSection, NativeTool, Prompt, PromptResponse, Session
 from toolcrib.adapters import pydantic_ai
 from toolcrib.adapters.pydantic_ai import (
     Budget,
@@ -14,6 +14,11 @@ from toolcrib.adapters.pydantic_ai import (
     Retry,
     default_codecs,
 )
+from toolcrib.tools import OpenAICodeInterpreterTool
+from toolcrib.tools.citations import AnyCitation
+from toolcrib.tools.code_interpreter import CodeInterpreterResult
+from toolcrib.tools.image_generation import ImageGenerationResult, image_generation_tool
+from toolcrib.tools.web_search import WebSearchResult, web_search_tool
 
 
 @dataclass
@@ -48,3 +53,27 @@ async def wait() -> None:
     assert_type(found, PromptResponse[Answer])
     await given.evaluate_async(prompt, budgets=budget)  # pyright: ignore[reportCallIssue]
     await given.evaluate_async(prompt, stream="yes")  # pyright: ignore[reportArgumentType]
+
+
+# A provider-run tool's output has the tool's own type.
+@dataclass
+class Query:
+    text: str
+
+
+@dataclass
+class Sources:
+    payload: dict[str, object]
+
+
+native = NativeTool[Query, Sources](name="web_search", description="Search.", params_type=Query)
+python = OpenAICodeInterpreterTool()
+response = by_name.evaluate(prompt)
+assert_type(response.output_of(web_search_tool()), WebSearchResult | None)
+assert_type(response.outputs_of(web_search_tool()), tuple[WebSearchResult, ...])
+assert_type(response.output_of(image_generation_tool()), ImageGenerationResult | None)
+assert_type(response.output_of(native), Sources | None)
+assert_type(response.output_of(python), CodeInterpreterResult | None)
+assert_type(response.outputs_of(python), tuple[CodeInterpreterResult, ...])
+assert_type(response.citations, tuple[AnyCitation, ...])
+response.output_of("web_search")  # pyright: ignore[reportArgumentType]

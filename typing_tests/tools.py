@@ -93,9 +93,9 @@ assert_type(native.examples[0].input, Params)
 as_tool: Tool[Params, Result] = native
 
 
-# A hosted tool knows the type of its options.
+# A hosted tool knows the type of its options and of its output.
 search = web_search_tool(WebSearchConfig(allow_live_access=False), name="cached_search")
-assert_type(search, HostedTool[WebSearchConfig])
+assert_type(search, HostedTool[WebSearchConfig, WebSearchResult])
 assert_type(search.config.allow_live_access, bool)
 WebSearchConfig(allow_live_access="no")  # pyright: ignore[reportArgumentType]
 HostedTool(kind="k", name="n", description="d", config=AutoContainer())

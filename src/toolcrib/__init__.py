@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from toolcrib.approval.rule import Rule
     from toolcrib.approval.terminal import TerminalApprover
     from toolcrib.calls.executor import Executor
-    from toolcrib.calls.hooks import GlobalHooks, Hooks, Refuse
+    from toolcrib.calls.hook_reply import Refuse
+    from toolcrib.calls.hooks import GlobalHooks, Hooks
     from toolcrib.calls.outcome import CallRequest, Limits, Outcome
     from toolcrib.errors import (
         ApprovalRequired,
@@ -144,7 +145,8 @@ if not TYPE_CHECKING:
             "toolcrib.approval.terminal": ("TerminalApprover",),
             "toolcrib.approval.caller": ("Caller",),
             "toolcrib.calls.executor": ("Executor",),
-            "toolcrib.calls.hooks": ("GlobalHooks", "Hooks", "Refuse"),
+            "toolcrib.calls.hook_reply": ("Refuse",),
+            "toolcrib.calls.hooks": ("GlobalHooks", "Hooks"),
             "toolcrib.calls.outcome": ("CallRequest", "Limits", "Outcome"),
             "toolcrib.errors": (
                 "ApprovalRequired",

@@ -43,6 +43,7 @@
     ├── SandboxFailed               a sandbox was not made; nothing has run
     ├── SandboxedToolFailed         a handler's confined process raised, crashed or met a limit
     ├── HookFailed                  a hook returned something it may not return
+    │   └── OutputHookFailed        handle_provider_output raised, or returned no ToolResult
     ├── QuestionUnanswered          a question of a handler got no answer
     │   ├── QuestionDeclined        the person does not want to answer
     │   ├── QuestionCancelled       the person left it, or it was withdrawn
@@ -385,6 +386,12 @@ class HookFailed(ToolcribError):
     """A hook returned a value of the wrong type. The tool does not run."""
 
 
+class OutputHookFailed(HookFailed):
+    """`handle_provider_output` raised, or returned something that is no `ToolResult`. The call is a
+    failure of kind `hook_error`.
+    """
+
+
 class QuestionUnanswered(ToolcribError):
     """A question that a handler asked got no answer; the call fails unless it catches this."""
 
@@ -486,10 +493,8 @@ class ApprovalRequired(ControlFlow):
 
 
 class ResultDeferred(ControlFlow):
-    """The call runs outside of this process, and its result comes later.
-
-    Raised by a handler or a runner that has handed the call over. The call stays open until
-    somebody brings its result; `metadata` is for them.
+    """Raised by a handler or a runner that has handed its call over: the call stays open until
+    somebody brings its result. `metadata` is for them.
     """
 
     def __init__(self, metadata: Mapping[str, Any] | None = None) -> None:

@@ -16,6 +16,7 @@ FailureKind = Literal[
     "tool_error",
     "invalid_result",
     "provider_error",
+    "hook_error",
     "unavailable",
     "recursion_limit",
     "in_doubt",

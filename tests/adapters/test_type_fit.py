@@ -102,7 +102,8 @@ def test_a_result_that_cannot_be_rendered_leaves_the_codecs_words() -> None:
         ),
         (
             NativeTool[None, Impossible](name="web_search", description="Search."),
-            r"the result_type asks for 'height', .* citations, payload, raw, source_urls, text$",
+            r"the result_type asks for 'height', .* citations, error, payload, raw, source_urls, "
+            r"status, text$",
         ),
         (
             ProviderTool[None, Impossible, CodeInterpreterConfig](

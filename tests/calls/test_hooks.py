@@ -365,15 +365,15 @@ class TestCombined:
         assert self.combined(Hooks(global_pre=ask), Hooks(global_pre=keep)).status == "waiting"
 
     def test_nobody_approves_what_will_not_run(self) -> None:
-        """One asks and another rewrites: the person would see other arguments than those."""
+        """One asks and another rewrites: the person sees the arguments that will run."""
 
         async def ask(ctx: ToolContext, name: str, args: Arguments) -> Arguments:
             raise ApprovalRequired({})
 
         rewriting = Hooks(global_pre=self.adding("b").global_pre)
         outcome = self.combined(Hooks(global_pre=ask), rewriting)
-        assert outcome.status == "failed"
-        assert "one set of hooks" in str(outcome.failure)
+        assert outcome.status == "waiting"
+        assert outcome.approval.arguments == {"text": "xb"}
 
     def test_each_keeps_its_time_limit(self) -> None:
         """A slow hook of one set does not get the time of another."""

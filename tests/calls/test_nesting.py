@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.calls.runs import failure, invoked
-from toolcrib import Caller, Executor, Limits, Outcome, Session, ToolContext, tool
+from toolcrib import Approve, Caller, Executor, Limits, Outcome, Session, ToolContext, tool
+from toolcrib.approval.decision import ApprovalRequest
 from toolcrib.approval.policy import Policy
 from toolcrib.approval.rule import Rule
 from toolcrib.errors import UsageError
@@ -345,3 +346,72 @@ class TestAfterTheEnd:
 
 async def _call(tools: list[Any], name: str) -> Outcome:
     return await Executor(Session(), tools).call(name)
+
+
+class Inbox:
+    """People who approve every request after a while."""
+
+    def __init__(self, session: Session, seconds: float) -> None:
+        self._session = session
+        self._seconds = seconds
+
+    def has_responders(self, caller: Caller) -> bool:
+        return True
+
+    def has_approvers(self, caller: Caller) -> bool:
+        return True
+
+    async def decided(self, request: ApprovalRequest) -> bool:
+        await asyncio.sleep(self._seconds)
+        await self._session.approvals.decide(request.approval_id, Approve(), by="ann")
+        return True
+
+
+@tool(requires_approval=True)
+async def careful() -> str:
+    """Do what somebody allows."""
+    return "did it"
+
+
+class TestWaiting:
+    """F11: where people can decide meanwhile, a nested call waits and its caller's time stands."""
+
+    def test_the_callers_limit_stands_still(self) -> None:
+        """A tool of five seconds may call one that is approved after a minute."""
+        outer, got = calling("careful", limit=5)
+
+        async def scene() -> Outcome:
+            session = Session()
+            session.attendance = Inbox(session, 60)
+            return await Executor(session, [outer, careful]).call("outer")
+
+        outcome = run_in_virtual_time(scene())
+
+        assert outcome.text == "got did it"
+        assert got[0].ok
+
+    def test_the_deadline_of_the_outermost_call_does_not_move(self) -> None:
+        """Whoever set a deadline gets an end by then, and nobody can approve any more."""
+        outer, _ = calling("careful")
+
+        async def scene() -> tuple[Outcome, list[ApprovalRequest]]:
+            session = Session()
+            session.attendance = Inbox(session, 60)
+            ends_at = asyncio.get_running_loop().time() + 10
+            outcome = await Executor(session, [outer, careful]).call("outer", deadline=ends_at)
+            return outcome, session.approvals.pending()
+
+        outcome, pending = run_in_virtual_time(scene())
+
+        assert failure(outcome) in ("timeout", None)
+        assert "did it" not in outcome.text
+        assert pending == []
+
+    async def test_a_session_that_denies_what_is_unanswered_does_so_here_too(self) -> None:
+        """`unanswered="deny"` leaves nothing waiting."""
+        outer, got = calling("careful")
+        session = Session(unanswered="deny")
+        session.attendance = Inbox(session, 0)
+        await Executor(session, [outer, careful]).call("outer")
+
+        assert failure(got[0]) == "denied"

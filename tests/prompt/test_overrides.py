@@ -140,7 +140,7 @@ class Shelf(BaseTool):
         local("shelf", timeout=5),
         Shelf(),
         native("shelf", accepts_overrides=True),
-        OpenAICodeInterpreterTool(name="shelf", accepts_overrides=True, timeout=5.0),
+        OpenAICodeInterpreterTool(name="shelf", accepts_overrides=True, category="code"),
     ],
 )
 def test_the_description_of_a_tool_is_replaced(tool: Any) -> None:

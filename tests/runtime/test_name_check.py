@@ -58,7 +58,7 @@ class TestSessionParams:
 class TestConfiguration:
     async def test_a_hook_for_an_unknown_tool_is_refused(self) -> None:
         """F14: the runtime does not start, as an executor with that hook would not."""
-        with pytest.raises(UsageError, match=r"a pre hook names 'ad', .* did you mean 'add'\?"):
+        with pytest.raises(UsageError, match=r"a hook names 'ad', .* did you mean 'add'\?"):
             async with serving(host_tool("add"), hooks=Hooks(pre={"ad": same})):
                 pass
 

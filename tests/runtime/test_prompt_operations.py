@@ -24,7 +24,7 @@ from tests.runtime.host_runtime import (
 )
 from toolcrib import Policy, Rule, Session, SqliteStore
 from toolcrib.errors import Refused
-from toolcrib.runtime import prompt_operations
+from toolcrib.runtime import attendance
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.store.store import Store
 from toolcrib.testing import ScriptedOpenAI, calls, says
@@ -240,7 +240,7 @@ async def test_a_prompt_goes_on_when_decided_in_another_process(
     sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A decision that another runtime writes into the store is found."""
-    monkeypatch.setattr(prompt_operations, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(attendance, "POLL_SECONDS", 0.01)
     adapter = model([calls("add", ADD)], [says("done")])
     tool = host_tool("add", requires_approval=True)
     here, there = SqliteStore(sqlite_path), SqliteStore(sqlite_path)

@@ -18,7 +18,13 @@ from toolcrib.errors import Refused
 from toolcrib.host_tools import HostToolDefinition
 from toolcrib.ledger.events import SessionOpened, ToolInvoked
 from toolcrib.ledger.prompt_events import TextDelta
-from toolcrib.runtime import approval_messages, audit_messages, messages, typed_operations
+from toolcrib.runtime import (
+    approval_messages,
+    audit_messages,
+    messages,
+    question_messages,
+    typed_operations,
+)
 from toolcrib.runtime.approval_messages import GrantTerms
 from toolcrib.runtime.blocking_operations import BlockingOperations
 from toolcrib.runtime.event_reader import Envelope
@@ -80,7 +86,14 @@ async def test_parameters_and_results_are_those_of_the_operation(method: str) ->
     for field in fields(operation.params):
         has_default = field.default is not MISSING or field.default_factory is not MISSING
         assert (parameters[field.name].default is not inspect.Parameter.empty) == has_default
-    modules = (messages, approval_messages, audit_messages, decision, typed_operations)
+    modules = (
+        messages,
+        approval_messages,
+        audit_messages,
+        question_messages,
+        decision,
+        typed_operations,
+    )
     names = {name: value for module in modules for name, value in vars(module).items()}
     promised = get_type_hints(METHODS[method], names)["return"]
     assert promised == (type(None) if operation.result is Nothing else operation.result)

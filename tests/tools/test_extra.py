@@ -66,6 +66,13 @@ def test_secrets_in_extra_are_known_and_not_shown() -> None:
     assert SECRET not in str(prepare(tool).identity.parts)
 
 
+def test_plain_words_in_extra_are_no_secrets() -> None:
+    """Hiding them would take common words out of every record."""
+    extra = {"return_token_budget": "default", "key": "on", "keywords": "all of them"}
+
+    assert list(secrets_of_extra(web_search_tool(extra=extra).extra)) == []
+
+
 def test_the_secrets_of_a_domain_are_typed_and_hidden() -> None:
     """Finding 6: `domain_secrets` has a type, and its values are in no text."""
     policy = NetworkPolicy(("a.com",), (DomainSecret("api.a.com", "K", SECRET),))

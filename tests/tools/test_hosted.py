@@ -16,6 +16,11 @@ class Config:
     depth: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    places: tuple[str, ...] = ()
+
+
 @dataclass
 class LooseConfig:
     depth: int = 1
@@ -121,7 +126,13 @@ def test_tools_with_equal_configs_are_equal() -> None:
     assert hash(declare()) == hash(declare())
 
 
-def test_a_hosted_tool_has_one_type_argument() -> None:
-    """X2: the config, and only the config."""
+def test_a_hosted_tool_has_a_config_and_an_output() -> None:
+    """X2, N2: the output may be left out, and nothing else comes with it."""
+    fields: dict[str, Any] = {"kind": "maps", "name": "maps", "description": "Look."}
+
+    short = HostedTool[Config](**fields, config=Config())
+
+    assert short == HostedTool[Config, Output](**fields, config=Config())
+    assert short.result_type is None
     with pytest.raises(TypeError):
-        HostedTool[Config, Config]  # pyright: ignore[reportInvalidTypeArguments]
+        HostedTool[Config, Output, Config]  # pyright: ignore[reportInvalidTypeArguments]

@@ -28,7 +28,7 @@ from toolcrib import RuntimeConfig, ToolContext, create_runtime
 from toolcrib.approval.decision import Actor
 from toolcrib.errors import Refused
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry
-from toolcrib.ledger.events import PayloadsDeleted
+from toolcrib.ledger.events import PayloadsDeleted, QuestionAsked
 from toolcrib.runtime.operations import OPERATIONS
 from toolcrib.runtime.principal import OWNER, ROLES, Principal, Role
 from toolcrib.runtime.runtime import Runtime
@@ -88,7 +88,7 @@ def token_of(role: Role) -> str:
 
 @dataclass(frozen=True)
 class Objects:
-    """A session of one principal, a call that waits in it, and a grant."""
+    """A session of one principal, a call that waits in it, one that asks, and a grant."""
 
     owner: str
     session_id: str
@@ -96,6 +96,7 @@ class Objects:
     approval_id: str
     grant_id: str
     artifact_id: str
+    question_id: str
 
 
 def runtime_with_tools() -> Runtime:
@@ -105,7 +106,11 @@ def runtime_with_tools() -> Runtime:
     async def write(given: Json, context: ToolContext) -> str:
         return "word " * 20_000
 
+    async def ask(given: Json, context: ToolContext) -> str:
+        return await context.ask("Which one?")
+
     registry = HostToolRegistry()
+    registry.add(HostToolDefinition("ask", "To ask.", {"type": "object"}, ask))
     registry.add(HostToolDefinition("write", "To write much.", {"type": "object"}, write))
     for name, asks in (("act", False), ("careful", True)):
         schema: Json = {"type": "object"}
@@ -115,7 +120,8 @@ def runtime_with_tools() -> Runtime:
 
 async def objects_of(runtime: Runtime, name: str) -> Objects:
     """New objects of a principal, so that no check changes what another one sees."""
-    who = maker(name)
+    who, asked = maker(name), asyncio.Queue[QuestionAsked]()
+    runtime.bus.subscribe(QuestionAsked, asked.put_nowait)
     made = await runtime.ask("session.create", {}, who)
     call: Json = {"session_id": made.session_id, "name": "careful"}
     granted, waiting = [await runtime.ask("tools.call", call, who) for _ in range(2)]
@@ -124,6 +130,8 @@ async def objects_of(runtime: Runtime, name: str) -> Objects:
     await runtime.ask("approvals.decide", decision, OWNER)
     grants = (await runtime.ask("grants.list", {}, OWNER)).grants
     written = await runtime.ask("tools.call", {**call, "name": "write"}, who)
+    begin_call(runtime, {**call, "name": "ask"}, who)
+    question = (await asked.get()).question
     return Objects(
         name,
         made.session_id,
@@ -131,7 +139,26 @@ async def objects_of(runtime: Runtime, name: str) -> Objects:
         waiting.approval_id,
         grants[-1].grant_id,
         written.artifact_id,
+        question.question_id,
     )
+
+
+def begin_call(runtime: Runtime, call: Json, who: Principal) -> None:
+    """Begin a call that goes on asking."""
+    over_http = replace(who, transport="http")
+    asking = asyncio.ensure_future(runtime.ask("tools.call", call, over_http))
+    CALLS.add(asking)
+    asking.add_done_callback(call_ended)
+
+
+CALLS: Final[set[asyncio.Future[Any]]] = set()
+"""Calls that ask; they end with their runtimes."""
+
+
+def call_ended(call: asyncio.Future[Any]) -> None:
+    CALLS.discard(call)
+    if not call.cancelled():
+        call.exception()
 
 
 def params_of(operation: str, its: Objects) -> Json:
@@ -153,6 +180,8 @@ def params_of(operation: str, its: Objects) -> Json:
         "approvals.list": {},
         "approvals.get": approval,
         "approvals.decide": {**approval, "decision": "approve"},
+        "questions.list": {},
+        "questions.answer": {"question_id": its.question_id, "value": "this one"},
         "grants.list": {},
         "grants.get": grant,
         "grants.preview": {**approval, "grant": {"scope": "session"}},
@@ -171,6 +200,8 @@ def is_listed(operation: str, result: Any, its: Objects) -> bool:
             return its.owner in {each["key"] for each in result["sums"]}
         case "approvals.list":
             return its.approval_id in {each["approval_id"] for each in result["approvals"]}
+        case "questions.list":
+            return its.question_id in {each["question_id"] for each in result["questions"]}
         case "grants.list":
             return its.grant_id in {each["grant_id"] for each in result["grants"]}
         case _:

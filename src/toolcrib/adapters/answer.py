@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
-from toolcrib.adapters.items import Annotation, Item, ModelMessage, ReasoningItem, ReplyItem
+from toolcrib.adapters.items import (
+    Annotation,
+    Item,
+    ModelMessage,
+    ReasoningItem,
+    ReplyItem,
+    ToolCallItem,
+)
 from toolcrib.adapters.options import Usage
-from toolcrib.errors import OutputMismatch
+from toolcrib.errors import OutputMismatch, UsageError
 from toolcrib.prices.cost import Cost
 from toolcrib.prompt.output import OutputSchema
+from toolcrib.tools.citations import AnyCitation, FileCitation, FilePathCitation
 from toolcrib.tools.type_arguments import TypeArguments
-from toolcrib.tools.web_search import Citation
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import Invocation, RawItem
     from toolcrib.adapters.tool_calls import ItemFormat
     from toolcrib.approval.decision import ApprovalRequest
+    from toolcrib.tools.tool import Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,13 @@ class PlacedAnnotation:
         if start is None or end is None or not 0 <= start < end <= self.length:
             return None
         return self.offset + start, self.offset + end
+
+    def citation(self) -> AnyCitation | None:
+        """What the annotation cites, with its place in the answer; None when it cites nothing."""
+        cited, span = self.annotation.citation, self.span()
+        if isinstance(cited, FileCitation | FilePathCitation):
+            return replace(cited, index=span[1] if span else self.point(), span=span)
+        return None if cited is None else replace(cited, span=span)
 
     def point(self) -> int | None:
         """The place in the answer; None when there is none or it lies outside."""
@@ -92,7 +107,20 @@ def answer_text(items: Sequence[Item]) -> str:
 
 def reasoning_texts(items: Sequence[ReplyItem]) -> tuple[str, ...]:
     """The readable reasoning of the items, in order."""
-    return tuple(text for item in items if isinstance(item, ReasoningItem) for text in item.texts)
+    texts: list[str] = []
+    is_cut = False
+    for item in items:
+        match item:
+            case ReasoningItem(is_continued=True) if is_cut and item.texts:
+                texts[-1] += "".join(item.texts)
+            case ReasoningItem():
+                texts += item.texts
+                is_cut = bool(texts)
+            case ModelMessage() | ToolCallItem():
+                is_cut = False
+            case _:
+                pass
+    return tuple(texts)
 
 
 def placed_annotations(items: Sequence[Item | None]) -> Iterator[PlacedAnnotation]:
@@ -107,12 +135,10 @@ def placed_annotations(items: Sequence[Item | None]) -> Iterator[PlacedAnnotatio
             offset += len(part.text)
 
 
-def citations(items: Sequence[Item | None]) -> list[Citation]:
-    """The pages that the answer cites; spans are offsets into its text."""
+def citations(items: Sequence[Item | None]) -> list[AnyCitation]:
+    """What the answer cites, in order; spans are offsets into its text."""
     return [
-        Citation(source.url, source.title, placed.span())
-        for placed in placed_annotations(items)
-        if (source := placed.annotation.source) is not None and source.url
+        cited for placed in placed_annotations(items) if (cited := placed.citation()) is not None
     ]
 
 
@@ -150,6 +176,7 @@ def _final_messages(items: Sequence[ReplyItem]) -> list[ReplyItem]:
 
 
 O = TypeVar("O")  # noqa: E741
+R = TypeVar("R")
 
 ResponseStatus = Literal["completed", "waiting"]
 
@@ -173,8 +200,15 @@ class PromptResponse(TypeArguments, Generic[O]):
     it, and in `invocations`, are offsets into `text`; None for what `text` does not say."""
     invocations: tuple[tuple[str, Invocation], ...] = ()
     """Every provider-run call, with the name of its tool, in order."""
-    citations: tuple[Any, ...] = ()
-    """What the answer cites; spans are offsets into `text`."""
+    citations: tuple[AnyCitation, ...] = ()
+    """Everything that the answer cites, of every kind, also when no tool ran in this turn; spans
+    are offsets into `text`."""
+    run_outputs: Mapping[str, tuple[Any, ...]] = field(
+        default_factory=lambda: MappingProxyType(dict[str, tuple[Any, ...]]()),
+        hash=False,
+        repr=False,
+    )
+    """The typed output of each run of a provider-run tool, by the tool's name."""
     reasoning: tuple[str, ...] = ()
     """What the model lets others read of its reasoning, over all steps, in order."""
     usage: Usage = field(default_factory=Usage)
@@ -185,3 +219,27 @@ class PromptResponse(TypeArguments, Generic[O]):
     request_ids: tuple[str, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict[str, int], hash=False)
     """Item types that this version does not know, and how many there were."""
+
+    def output_of(self, tool: Tool[Any, R]) -> R | None:
+        """What a provider-run tool gave over all its runs; None when it was not run.
+
+        Raises `UsageError` for a tool that the provider does not run.
+        """
+        return self.hosted_outputs.get(_provider_run(tool))
+
+    def outputs_of(self, tool: Tool[Any, R]) -> tuple[R, ...]:
+        """What each run of a provider-run tool gave, failed runs included, in order.
+
+        Raises `UsageError` for a tool that the provider does not run.
+        """
+        return self.run_outputs.get(_provider_run(tool), ())
+
+
+def _provider_run(tool: Tool[Any, Any]) -> str:
+    """The name of a provider-run tool."""
+    if tool.place != "provider":
+        raise UsageError(
+            f"tool {tool.name!r} does not run at the provider; the results of its calls are in "
+            "the session's transcript"
+        )
+    return tool.name

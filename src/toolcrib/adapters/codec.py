@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
-from toolcrib.adapters.items import mapping_of, text_of
+from toolcrib.adapters.items import mapping_of, plain, text_of
+from toolcrib.failures import FailureKind
 from toolcrib.prices.cost import Cost
 from toolcrib.tools.provider_tools import HostedTool
 
@@ -41,13 +42,16 @@ class Invocation:
     params: Any
     """What the call was asked to do (queries, code, commands), as far as the provider says."""
     value: Any
-    """The typed result of this call; None when the provider failed."""
+    """The typed result of this call. That of a failed call says so in `status` and `error`; None
+    when nothing is known of it."""
     message: str
     """The result as text."""
     success: bool
     error: str | None
     raw: RawItem
-    """The item itself, verbatim."""
+    """The item itself, verbatim; a result that came as an item of its own is under `answer`."""
+    failure_kind: FailureKind = "provider_error"
+    """What a failed call is recorded as; an output hook may have failed it."""
     cost: Cost | None = None
     """What the provider bills for it, besides tokens."""
 
@@ -67,6 +71,7 @@ class HostedToolCodec(Protocol[C, O_co]):
     def parse_output(self, response_items: Sequence[Any], tool: HostedTool[C]) -> O_co | None:
         """The typed output over all items of all steps; None when the tool was not invoked.
 
+        An item is a mapping whose keys can also be read as attributes, like the SDK's objects.
         Messages on the way to the answer come without their text, so that the text of the items is
         the text of the response, and places in it are right.
         """
@@ -100,13 +105,26 @@ class Codec(ABC, Generic[C, O]):
     def invocation(
         self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[C]
     ) -> Invocation:
-        """One call from its item. `items` are all items of its step, for results that lie
-        elsewhere. Never raises for missing or unknown fields.
+        """One call from its item. `items` are all items of its step, and of the steps after it
+        once there are some, for results that lie elsewhere. Never raises for missing or unknown
+        fields.
         """
 
-    @abstractmethod
+    def combine(
+        self, values: Sequence[Any], items: Sequence[RawItem], tool: HostedTool[C]
+    ) -> O | None:
+        """The typed output of calls with these values; None when the tool was not invoked.
+
+        `items` are what else belongs to the output: the messages that its text and citations come
+        from. Without items, the output is that of the calls alone.
+        """
+        return values[-1] if values else None
+
     def parse_output(self, response_items: Sequence[Any], tool: HostedTool[C]) -> O | None:
         """The typed output over all items of all steps; None when the tool was not invoked."""
+        items = [plain(item) for item in response_items]
+        values = [invocation.value for invocation in self.invocations(items, tool)]
+        return self.combine(values, items, tool)
 
     def is_call(self, item: RawItem, tool: HostedTool[C]) -> bool:
         """Whether the item is a call of this tool that the provider ran."""
@@ -121,6 +139,8 @@ class Codec(ABC, Generic[C, O]):
         return [self.invocation(item, items, tool) for item in items if self.is_call(item, tool)]
 
 
+COMPLETED: Final = "completed"
+
 # A finished response may hold calls that are still `searching`: only these say that it went wrong.
 _FAILED: Final = frozenset({"failed", "incomplete", "cancelled"})
 
@@ -132,6 +152,34 @@ def failure_of(item: RawItem) -> str | None:
         return None
     outcome = status if status in _FAILED else "failed"
     return ": ".join([f"{text_of(item, 'type') or 'the call'} {outcome}", *reasons])
+
+
+def status_of(item: RawItem, failure: str | None) -> str:
+    """How a call ended: `completed`, or the provider's word for a failure."""
+    if failure is None:
+        return COMPLETED
+    status = text_of(item, "status")
+    return status if status not in ("", COMPLETED) else "failed"
+
+
+class _Outcome(Protocol):
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def error(self) -> str | None: ...
+
+
+def outcome_of(values: Sequence[_Outcome]) -> dict[str, Any]:
+    """`status` and `error` of several calls: completed when one was, and the first error."""
+    statuses = [value.status for value in values]
+    status = COMPLETED if COMPLETED in statuses or not statuses else statuses[-1]
+    return {"status": status, "error": next(filter(None, (value.error for value in values)), None)}
+
+
+def with_answer(item: RawItem, answer: RawItem | None) -> RawItem:
+    """A call's item with the item of its result, both verbatim."""
+    return {**item, "answer": answer} if answer else item
 
 
 def _reasons(item: RawItem) -> list[str]:

@@ -7,10 +7,10 @@ call.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -23,32 +23,25 @@ from toolcrib.adapters.answer import (
     reasoning_texts,
     structured,
 )
+from toolcrib.adapters.attachments import kept_attachments
 from toolcrib.adapters.credentials import Credentials
+from toolcrib.adapters.earlier_turns import follow
 from toolcrib.adapters.history import (
     Conversation,
     History,
-    follow,
-    read_earlier_turns,
+    queued_response,
     read_open_prompt,
     spent_within,
     steps_of,
     take_up,
 )
-from toolcrib.adapters.items import (
-    InlineFile,
-    PromptContent,
-    ReplyItem,
-    TextContent,
-    UploadedFile,
-    UserMessage,
-    tool_calls,
-)
+from toolcrib.adapters.hosted_outputs import HostedOutputs
+from toolcrib.adapters.items import ReplyItem, UserMessage, tool_calls
 from toolcrib.adapters.loop import Turn, announced
 from toolcrib.adapters.prompt_scope import PromptScope, around, evaluating
-from toolcrib.errors import CallFailed, OutputMismatch, PromptEvaluationError
+from toolcrib.errors import CallFailed, ContainerGone, OutputMismatch, PromptEvaluationError
 from toolcrib.ledger.prompt_events import PromptAnswered, PromptResumed, PromptStarted, ToolWithheld
 from toolcrib.prices.cost import Cost
-from toolcrib.prompt.attachments import Attachment, FileAttachment, TextAttachment
 from toolcrib.session.turns import call_here, turn_here
 from toolcrib.store.store import ask_store
 
@@ -129,7 +122,7 @@ class Evaluation(Generic[O]):
     async def _run(self, number: int) -> PromptResponse[O]:
         await self._prepare(number)
         turn = self._turn(await self._conversation_after(number), number)
-        return await self._respond(turn, await turn.run())
+        return await self._respond(*await self._finish(turn))
 
     async def _resume(self) -> PromptResponse[O]:
         session = self._session
@@ -163,16 +156,38 @@ class Evaluation(Generic[O]):
             await self._conversation_after(started.turn),
             self._tools,
             started.turn,
+            queued_response(happened, started.turn),
         )
         self._scope.tokens += state.conversation.usage.total_tokens
         self._scope.nanos += self._cost(state.conversation).nanos or 0
         turn = self._turn(state.conversation, started.turn)
         if not state.is_open:
-            return await self._respond(turn, await turn.run())
+            return await self._respond(*await self._finish(turn))
         if not tool_calls(state.conversation.last_items):
             return await self._respond(turn, [])
         waiting = await turn.take_up(state.ends)
-        return await self._respond(turn, waiting or await turn.run())
+        if waiting:
+            return await self._respond(turn, waiting)
+        return await self._respond(*await self._finish(turn))
+
+    async def _finish(self, turn: Turn[O]) -> tuple[Turn[O], list[Outcome]]:
+        """Run a turn until the model has answered, or calls wait; with new containers when those
+        that it used are gone.
+        """
+        try:
+            return turn, await self._run_settled(turn)
+        except ContainerGone as gone:
+            renewed = await self._renewed(turn, gone)
+            if renewed is None:
+                raise
+        return renewed, await self._run_settled(renewed)
+
+    async def _run_settled(self, turn: Turn[O]) -> list[Outcome]:
+        """Run a turn, and write down what later turns need of it however it ends."""
+        try:
+            return await turn.run()
+        finally:
+            await self._settle(turn.conversation, turn.number)
 
     def _enter(self, stack: ExitStack, turn: AbstractContextManager[T]) -> T:
         """Make what follows part of a turn. Raises `PromptEvaluationError` when that is too deep
@@ -196,24 +211,26 @@ class Evaluation(Generic[O]):
     async def _prepare_again(self, happened: Sequence[Event], turn: int) -> None:
         """Prepare what the next request needs, after what happened before."""
 
-    async def _conversation_after(self, turn: int) -> Conversation:
-        if not self._options.follows:
-            return self._conversation(())
-        earlier = await ask_store(
-            self._session.store,
-            read_earlier_turns,
-            self._session,
-            self._tools.provider,
-            self._history,
-            turn,
-        )
-        return self._conversation(earlier)
+    async def _renewed(self, turn: Turn[O], gone: ContainerGone) -> Turn[O] | None:
+        """The turn without the containers that are gone; None when it cannot go on without."""
+        return None
 
-    def _conversation(self, earlier: Sequence[Event]) -> Conversation:
+    async def _settle(self, conversation: Conversation, turn: int) -> None:
+        """Write down what later turns need of a turn that ended or stops here."""
+
+    async def _conversation_after(self, turn: int, *, is_whole: bool = False) -> Conversation:
         """A conversation that begins with this prompt, after the earlier ones if it follows."""
         conversation = Conversation(self._history)
         if self._options.follows:
-            follow(conversation, earlier, self._tools.provider, self._tools.classifier)
+            await ask_store(
+                self._session.store,
+                partial(follow, is_whole=is_whole),
+                self._session,
+                conversation,
+                self._tools.provider,
+                self._tools.classifier,
+                turn,
+            )
         conversation.add(self._request.message)
         return conversation
 
@@ -232,6 +249,7 @@ class Evaluation(Generic[O]):
     async def _record_start(self, turn: int) -> None:
         session, caller = self._session, self._tools.executor.governance.caller
         here = turn_here(session)
+        attachments, artifacts = kept_attachments(self._request.message)
         await session.record(
             PromptStarted(
                 session_id=session.session_id,
@@ -248,7 +266,9 @@ class Evaluation(Generic[O]):
                 token_limits=self._options.token_limits or None,
                 principal=caller.principal if caller else None,
                 transport=caller.transport if caller else None,
-            )
+                attachments=attachments,
+            ),
+            artifacts,
         )
         await _record_withheld(session, turn, self._tools.withheld)
 
@@ -274,12 +294,14 @@ class Evaluation(Generic[O]):
             await hosted.settle(turn.number)
         answer = [] if waiting else answer_items(conversation.last_items)
         raws = codec_view(conversation.items, answer, self._tools.classifier.format)
+        outputs = self._hosted_outputs(raws)
         response: PromptResponse[O] = PromptResponse(
             prompt_name=self._prompt.name,
             status="waiting" if waiting else "completed",
             output=None if waiting else self._output(answer, conversation),
             text=answer_text(answer),
-            hosted_outputs=MappingProxyType(self._hosted_outputs(raws)),
+            hosted_outputs=MappingProxyType(outputs.whole),
+            run_outputs=MappingProxyType(outputs.by_run),
             invocations=tuple((ran.name, ran.invocation) for ran in hosted.ran),
             citations=tuple(citations(answer)),
             reasoning=reasoning_texts(conversation.items),
@@ -308,11 +330,13 @@ class Evaluation(Generic[O]):
         except OutputMismatch as error:
             raise self._unreadable(str(error), conversation) from error
 
-    def _hosted_outputs(self, raws: Sequence[RawItem]) -> dict[str, Any]:
-        outputs: dict[str, Any] = {}
+    def _hosted_outputs(self, raws: Sequence[RawItem]) -> HostedOutputs:
+        outputs = HostedOutputs()
         for hosted in self._tools.declared.hosted:
+            runs = self._tools.hosted.runs_of(hosted, raws)
             try:
-                output = hosted.codec.parse_output(raws, hosted.tool)
+                output = runs.whole()
+                outputs.by_run[hosted.tool.name] = runs.by_run()
             except PromptEvaluationError:
                 raise
             except Exception as error:
@@ -323,7 +347,7 @@ class Evaluation(Generic[O]):
                     phase="parse",
                 ) from error
             if output is not None:
-                outputs[hosted.tool.name] = output
+                outputs.whole[hosted.tool.name] = output
         return outputs
 
     async def _record_answer(self, text: str, turn: int) -> None:
@@ -359,28 +383,6 @@ async def _record_withheld(session: Session, turn: int, withheld: Sequence[Withh
                 tool=withheld_tool.tool,
                 reason=withheld_tool.reason,
                 replaced_by=withheld_tool.replaced_by,
+                sections=withheld_tool.sections,
             )
         )
-
-
-MAX_ATTACHMENT_BYTES = 20_000_000
-
-
-def first_message(prompt: RenderedPrompt[Any]) -> UserMessage:
-    """The prompt and its attachments as one message. Raises `InvalidPrompt` for a file that cannot
-    be read or is too large.
-    """
-    return UserMessage((TextContent(prompt.text), *map(_content, prompt.attachments)))
-
-
-def _content(attachment: Attachment) -> PromptContent:
-    match attachment:
-        case TextAttachment(text=text, title=title):
-            return TextContent(f"{title}\n\n{text}" if title else text)
-        case FileAttachment(file_id=str(file_id)):
-            return UploadedFile(file_id, attachment.is_image)
-        case FileAttachment():
-            data = base64.b64encode(attachment.read(MAX_ATTACHMENT_BYTES)).decode()
-            return InlineFile(
-                attachment.file_name, attachment.kind, data, is_image=attachment.is_image
-            )

@@ -1,32 +1,27 @@
 """The conversation of a turn, and how it is rebuilt from the ledger.
 
-A turn that is resumed repeats no request and no call: its steps come from the ledger. A prompt that
-follows earlier turns starts with their items.
+A turn that is resumed repeats no request and no call: its steps come from the ledger.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from toolcrib.adapters.items import (
-    Item,
-    ReplyItem,
-    TextContent,
-    ToolCallEnd,
-    ToolCallItem,
-    UserMessage,
-    tool_calls,
-)
+from toolcrib.adapters.items import Item, ReplyItem, ToolCallEnd, ToolCallItem, tool_calls
 from toolcrib.adapters.options import Usage
 from toolcrib.calls.recorded_call import repeated_id
 from toolcrib.errors import InvalidState
 from toolcrib.ledger.events import Event, ToolInvoked
 from toolcrib.ledger.prompt_events import (
+    FilesCited,
+    ModelCancelled,
+    ModelQueued,
     ModelResponded,
     ModelRetried,
+    OmittedItem,
     PromptAnswered,
     PromptStarted,
 )
@@ -57,6 +52,14 @@ class ReplyItems:
     """Of the tokens; None when nobody knows the price."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExpiredContainers:
+    """Containers that the provider no longer has, and how it said so."""
+
+    ids: tuple[str, ...]
+    reason: str
+
+
 @dataclass(slots=True)
 class Conversation:
     """Grows by appending, never by copying: a step costs the same however long the history is."""
@@ -83,6 +86,20 @@ class Conversation:
     is_paused: bool = False
     id_uses: Counter[str] = field(default_factory=Counter[str], repr=False)
     """How often the model has used each call id in this turn."""
+    queued_id: str | None = None
+    """A response that the provider is working on in the background: it is asked for, and nothing is
+    sent, until it is there.
+    """
+    background_ids: list[str] = field(default_factory=list[str])
+    """The responses of this turn that were made in the background and are there."""
+    omitted: list[OmittedItem] = field(default_factory=list[OmittedItem], repr=False)
+    """What of earlier turns could not be said again, until it is recorded."""
+    reused: frozenset[str] = frozenset()
+    """Containers of earlier turns that the tools of this one name."""
+    expired: set[str] = field(default_factory=set[str])
+    """Containers of earlier turns that are gone."""
+    newly_expired: ExpiredContainers | None = None
+    """Containers that were found to be gone, until that is recorded."""
 
     def id_of(self, call: ToolCallItem) -> str:
         """The id of a call of the last reply in the ledger: the model's, unless an earlier reply of
@@ -100,6 +117,9 @@ class Conversation:
 
     def add_reply(self, reply: ReplyItems) -> None:
         """Add a reply of the provider."""
+        if self.queued_id is not None:
+            self.background_ids.append(self.queued_id)
+            self.queued_id = None
         self.steps += 1
         self.count(reply)
         self.last_items = [*self.last_items, *reply.items] if self.is_paused else reply.items
@@ -130,6 +150,8 @@ class TurnStep:
     retries: int = 0
     """How many attempts at its request had failed."""
     invoked: dict[str, ToolInvoked] = field(default_factory=dict[str, ToolInvoked])
+    cited: dict[str, FilesCited] = field(default_factory=dict[str, FilesCited])
+    """The files of earlier calls that the reply cites, by the id of the call."""
 
 
 @dataclass(slots=True)
@@ -202,44 +224,6 @@ def read_open_prompt(
     return started, list(session.events())
 
 
-def read_earlier_turns(session: Session, provider: str, history: History, turn: int) -> list[Event]:
-    """The events of turns before `turn` that `follow` needs. May touch the disk.
-
-    With a history that the provider keeps, that is the last turn it answered; else a request
-    repeats every turn.
-    """
-    newest: list[Event] = []
-    answered: set[int] = set()
-    last_ids: dict[int, str | None] = {}
-    for event in session.events(kinds=_CONVERSATION, newest_first=True):
-        if getattr(event, "turn", 0) >= turn:
-            continue
-        newest.append(event)
-        match event:
-            case PromptAnswered():
-                answered.add(event.turn)
-            case ModelResponded():
-                last_ids.setdefault(event.turn, event.response_id)
-            case PromptStarted(parent_call_id=None, adapter=adapter) if (
-                adapter == provider and event.turn in answered
-            ):
-                if history == "server" and last_ids.get(event.turn) is not None:
-                    break
-                # Without the id of its last response, every turn is repeated.
-                history = "client"
-            case _:
-                pass
-    return newest[::-1]
-
-
-_CONVERSATION = (
-    PromptStarted.kind,
-    PromptAnswered.kind,
-    ModelResponded.kind,
-    ToolInvoked.kind,
-)
-
-
 def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[TurnStep]:
     """What followed from a prompt, without what followed from prompts within it."""
     steps: list[TurnStep] = []
@@ -253,9 +237,25 @@ def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[TurnStep
                 retries = 0
             case ToolInvoked() if event.turn == started.turn and steps:
                 steps[-1].invoked[event.call_id] = event
+            case FilesCited() if event.turn == started.turn and steps:
+                steps[-1].cited[event.call_id] = event
             case _:
                 pass
     return steps
+
+
+def queued_response(happened: Iterable[Event], turn: int) -> str | None:
+    """The id of the response that the provider still works on for a turn, if there is one."""
+    response_id: str | None = None
+    for event in happened:
+        match event:
+            case ModelQueued() if event.turn == turn:
+                response_id = event.response_id
+            case ModelResponded() | ModelCancelled() if event.turn == turn:
+                response_id = None
+            case _:
+                pass
+    return response_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,10 +289,14 @@ def _nanos(cost: Cost | None) -> int:
 
 
 async def take_up(
-    steps: Iterable[TurnStep], conversation: Conversation, tools: TurnTools, turn: int
+    steps: Iterable[TurnStep],
+    conversation: Conversation,
+    tools: TurnTools,
+    turn: int,
+    queued_id: str | None = None,
 ) -> TurnState:
     """Bring a conversation to where it stood. Provider-run calls are accounted for, and recorded
-    where a process died before it could.
+    where a process died before it could. `queued_id` is of a response that is still to come.
     """
     state = TurnState(conversation)
     for step in steps:
@@ -306,7 +310,12 @@ async def take_up(
         else:
             # Nothing can follow from such a reply: the request is made again.
             conversation.count(reply)
-        await tools.hosted.record(reply.items, turn, step.response.status, step.invoked)
+        tools.hosted.costs.model = reply.model or ""
+        status = step.response.status
+        await tools.hosted.record(reply.items, turn, status, step.invoked, step.cited)
+    if queued_id is not None:
+        _answer_calls(state)
+        conversation.queued_id = queued_id
     if state.is_open:
         calls = tool_calls(conversation.last_items)
         conversation.calls += sum(conversation.id_of(call) in state.ends for call in calls)
@@ -344,58 +353,3 @@ LOST = ToolCallEnd(
     failure="unavailable",
 )
 """The end of a call that never started, when the ledger does not have what it would need."""
-
-
-def follow(
-    conversation: Conversation,
-    happened: Sequence[Event],
-    provider: str,
-    classifier: ItemClassifier,
-) -> None:
-    """Continue a conversation from the turns that were answered. A provider that keeps the history
-    gets the id of its last response; else all items are sent again, as the ledger has them.
-    """
-    turns = _answered_prompts(happened, provider)
-    if not turns:
-        return
-    if conversation.history == "server":
-        responses = [step.response.response_id for step in steps_of(happened, turns[-1])]
-        if responses and responses[-1] is not None:
-            conversation.last_response_id = responses[-1]
-            return
-    for started in turns:
-        for item in _items_of(happened, started, classifier):
-            conversation.add(item)
-
-
-def _answered_prompts(happened: Sequence[Event], provider: str) -> list[PromptStarted]:
-    """The prompts of people that this provider answered, in order. A prompt that a call evaluated
-    belongs to the call.
-    """
-    answered = {event.turn for event in happened if isinstance(event, PromptAnswered)}
-    return [
-        event
-        for event in happened
-        if isinstance(event, PromptStarted)
-        and event.turn in answered
-        and event.parent_call_id is None
-        and event.adapter == provider
-    ]
-
-
-def _items_of(
-    happened: Sequence[Event], started: PromptStarted, classifier: ItemClassifier
-) -> list[Item]:
-    """The items of an earlier turn: its prompt, its replies and the outputs of its calls."""
-    items: list[Item] = [UserMessage((TextContent(started.text),))]
-    id_uses = Counter[str]()
-    for step in steps_of(happened, started):
-        if step.response.status not in ("completed", "paused"):
-            continue
-        reply = classifier.items(step.response.items)
-        items.extend(reply)
-        for call in tool_calls(reply):
-            id_uses[call.call_id] += 1
-            event = step.invoked.get(repeated_id(call.call_id, id_uses[call.call_id]))
-            items.append(call.output(ToolCallEnd.recorded(event) if event else LOST))
-    return items

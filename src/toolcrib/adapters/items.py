@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from toolcrib.calls.recorded_call import MAX_ID_CHARS
+from toolcrib.tools.citations import AnyCitation
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
@@ -39,6 +40,8 @@ class UploadedFile:
 
     file_id: str
     is_image: bool
+    media_type: str | None = None
+    """None when nothing tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +101,6 @@ class ToolCallEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class WebSource:
-    """A page that an annotation cites."""
-
-    url: str
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
 class Annotation:
     """A note on one text of a message. Its indexes count from the start of that text."""
 
@@ -115,7 +110,8 @@ class Annotation:
     end: int | None
     """Exclusive."""
     index: int | None
-    source: WebSource | None
+    citation: AnyCitation | None
+    """What it cites, without a place; None when it cites nothing that is known."""
     raw: RawItem = field(hash=False, repr=False)
 
 
@@ -154,6 +150,8 @@ class ReasoningItem:
     raw: RawItem = field(hash=False, repr=False)
     texts: tuple[str, ...] = ()
     """What it lets others read of it."""
+    is_continued: bool = False
+    """Whether its text goes on from the reasoning before it in the same reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +232,26 @@ def plain(item: Any) -> dict[str, Any]:
     # What the SDK did not expect is no reason to warn whoever asked.
     dumped = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
     return cast("dict[str, Any]", dumped) if isinstance(dumped, dict) else {}
+
+
+class ReadableItem(dict[str, Any]):
+    """An item whose keys can also be read as attributes, as SDKs give their objects."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the item has no {name!r}") from None
+
+
+def readable(data: Any) -> Any:
+    """JSON whose objects can also be read by attribute, at every depth."""
+    if isinstance(data, Mapping):
+        members = cast("Mapping[str, Any]", data)
+        return ReadableItem({key: readable(value) for key, value in members.items()})
+    if isinstance(data, list):
+        return [readable(member) for member in cast("list[Any]", data)]
+    return data
 
 
 def text_of(item: Mapping[str, Any], key: str) -> str:

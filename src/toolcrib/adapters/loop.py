@@ -22,6 +22,7 @@ from toolcrib.adapters.items import (
     is_sound_id,
     tool_calls,
 )
+from toolcrib.adapters.model_client import QueuedReply
 from toolcrib.adapters.options import Usage
 from toolcrib.adapters.prompt_scope import deadline_here
 from toolcrib.adapters.prompt_stream import reader_ready
@@ -29,7 +30,11 @@ from toolcrib.adapters.stream_announcer import StreamAnnouncer
 from toolcrib.calls.outcome import run_all
 from toolcrib.errors import EvaluationPhase, PromptEvaluationError, UsageError
 from toolcrib.ledger.prompt_events import (
+    ContainerExpired,
+    HistoryOmitted,
     ModelAsked,
+    ModelCancelled,
+    ModelQueued,
     ModelResponded,
     ModelRetried,
     TurnEnded,
@@ -121,7 +126,6 @@ class Turn(Generic[O]):
         self._credentials = tools.credentials
         self.number = number
         self._scope = scope
-        tools.hosted.costs.model = options.model
         self._deadline = deadline_here(self._session, options.budget.seconds)
         self._executor.deadline = self._deadline
 
@@ -163,15 +167,11 @@ class Turn(Generic[O]):
         self._scope.check(conversation.steps)
         self._check_price()
         step = conversation.steps + 1
+        await self._record_losses()
         await reader_ready()
         self._announce_request(step)
-        reply = await self._client.request(
-            conversation,
-            step=step,
-            announcer=self._announcer(step) if self._options.stream else None,
-            deadline=self._deadline,
-            on_retry=partial(self._record_retry, step),
-        )
+        reply = await self._reply(step)
+        await self._record_losses()
         content = replace(reply.content, cost=self._cost_of(reply.content))
         self._scope.spend(content.usage, content.cost)
         await self._record(replace(reply, content=content), step)
@@ -188,8 +188,49 @@ class Turn(Generic[O]):
                 reason=None if reply.status in ("completed", "paused") else reply.status,
             )
 
+    async def _reply(self, step: int) -> ModelReply:
+        """The reply to the next request; to one that the provider answers in the background, when
+        it is there.
+        """
+        conversation = self.conversation
+        while True:
+            try:
+                reply = await self._client.request(
+                    conversation,
+                    step=step,
+                    announcer=self._announcer(step) if self._options.stream else None,
+                    deadline=self._deadline,
+                    on_retry=partial(self._record_retry, step),
+                )
+            except asyncio.CancelledError:
+                if conversation.queued_id is not None:
+                    await self._cancel(conversation.queued_id, step)
+                raise
+            if not isinstance(reply, QueuedReply):
+                return reply
+            conversation.queued_id = reply.response_id
+            if reply.request_id is not None:
+                conversation.request_ids.append(reply.request_id)
+            await self._record_queued(reply, step)
+
+    async def _cancel(self, response_id: str, step: int) -> None:
+        """Let the provider stop its work on a response, and write that down."""
+        session = self._session
+        is_confirmed = await self._client.cancel(response_id)
+        await session.record(
+            ModelCancelled(
+                session_id=session.session_id,
+                at=session.clock(),
+                turn=self.number,
+                step=step,
+                response_id=response_id,
+                is_confirmed=is_confirmed,
+            )
+        )
+
     async def _record_hosted(self, reply: ModelReply) -> None:
         hosted = self._tools.hosted
+        hosted.costs.model = reply.content.model or self._options.model
         before = len(hosted.ran)
         await hosted.record(reply.content.items, self.number, reply.status, {})
         for ran in hosted.ran[before:]:
@@ -302,6 +343,44 @@ class Turn(Generic[O]):
             and call.name in tools
             and tools[call.name].redactor is not None
         }
+
+    async def _record_queued(self, reply: QueuedReply, step: int) -> None:
+        session = self._session
+        await session.record(
+            ModelQueued(
+                session_id=session.session_id,
+                at=session.clock(),
+                turn=self.number,
+                step=step,
+                response_id=reply.response_id,
+                request_id=reply.request_id,
+            )
+        )
+
+    async def _record_losses(self) -> None:
+        """Write down what of earlier turns the request does not say again."""
+        session, conversation = self._session, self.conversation
+        if conversation.newly_expired is not None:
+            expired, conversation.newly_expired = conversation.newly_expired, None
+            await session.record(
+                ContainerExpired(
+                    session_id=session.session_id,
+                    at=session.clock(),
+                    turn=self.number,
+                    container_ids=expired.ids,
+                    reason=expired.reason,
+                )
+            )
+        if conversation.omitted:
+            omitted, conversation.omitted = conversation.omitted, []
+            await session.record(
+                HistoryOmitted(
+                    session_id=session.session_id,
+                    at=session.clock(),
+                    turn=self.number,
+                    items=tuple(omitted),
+                )
+            )
 
     async def _record(self, reply: ModelReply, step: int) -> None:
         session, content = self._session, reply.content

@@ -33,6 +33,14 @@ class ModelReply:
 
 
 @dataclass(frozen=True, slots=True)
+class QueuedReply:
+    """The provider took a request and works on it in the background."""
+
+    response_id: str
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class FailedAttempt:
     """An attempt at a request that failed and is made again."""
 
@@ -57,12 +65,19 @@ class ModelClient(Protocol):
         announcer: StreamAnnouncer | None,
         deadline: float | None,
         on_retry: OnRetry | None = None,
-    ) -> ModelReply:
+    ) -> ModelReply | QueuedReply:
         """Send the unsent items, again after a passing fault, of which `on_retry` is told; with an
         `announcer`, as a stream.
 
+        While the conversation has a `queued_id`, nothing is sent: that response is waited for.
         Raises `PromptEvaluationError` when there is no reply. `deadline` is in the running loop's
         time.
+        """
+        ...
+
+    async def cancel(self, response_id: str) -> bool:
+        """Stop a response that the provider works on in the background; whether it says that it
+        did. Never raises.
         """
         ...
 

@@ -148,6 +148,12 @@ class Options(TypedDict, total=False):
     """Further fields of the request, as the provider names them."""
     follows: bool
     """Whether the prompt goes on from the session's earlier ones, which the model then knows."""
+    background: bool
+    """Whether the provider answers in the background: the answer is asked for until it is there,
+    also by a process that resumes the prompt, and cancelling the prompt cancels it there.
+    """
+    compact_above: int | None
+    """With `follows`: shorten the conversation first when the last request had more tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +165,7 @@ class TurnOptions:
     budget: Budget = field(default_factory=Budget)
     stream: bool = False
     follows: bool = False
+    background: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further fields of the request, as the provider names them."""
 
@@ -194,5 +201,6 @@ def checked_options(model: str, options: Options, reserved: Mapping[str, str]) -
         budget=options.get("budget") or Budget(),
         stream=options.get("stream", False),
         follows=options.get("follows", False),
+        background=options.get("background", False),
         settings=settings,
     )

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from pydantic_core import to_json
 
+from toolcrib.adapters.attachments import first_message
 from toolcrib.adapters.credentials import Credentials
-from toolcrib.adapters.evaluation import PromptRequest, first_message
+from toolcrib.adapters.evaluation import PromptRequest
 from toolcrib.adapters.options import Options
 from toolcrib.adapters.prompt_scope import around
 from toolcrib.adapters.prompt_stream import PromptStream
@@ -229,6 +230,34 @@ def render(prompt: Prompt[O], prepared: PreparedTools) -> PromptRequest[O]:
         is_hosted = tool.ref.place == "provider"
         hasher.update(to_json(_renewable(tool) if is_hosted else tool.declaration))
     return PromptRequest(rendered, message, hasher.hexdigest())
+
+
+def without_withheld(
+    prompt: Prompt[O], request: PromptRequest[O], tools: TurnTools
+) -> tuple[PromptRequest[O], TurnTools]:
+    """The request without what its text says of tools that are withheld and not replaced. The
+    digest stays that of the whole prompt, so that it can be resumed under another policy.
+    """
+    names = {withheld.tool.name for withheld in tools.withheld if withheld.replaced_by is None}
+    if not names:
+        return request, tools
+    rendered = prompt.render(withheld=names)
+    if (
+        rendered.text == request.prompt.text
+        and rendered.instructions == request.prompt.instructions
+    ):
+        return request, tools
+    withheld_tools = tuple(
+        replace(
+            withheld,
+            sections=tuple(
+                path for path, owned in rendered.left_out if withheld.tool.name in owned
+            ),
+        )
+        for withheld in tools.withheld
+    )
+    shorter = replace(request, prompt=rendered, message=first_message(rendered))
+    return shorter, replace(tools, withheld=withheld_tools)
 
 
 def _renewable(tool: PreparedTool) -> str:

@@ -6,7 +6,7 @@ repeats what it said before: that is not announced twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,27 +44,42 @@ class Passage:
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
         self._pieces = Pieces(credentials)
+        self._heard: list[str] = []
+        """What came in this attempt."""
         self._announced: list[str] = []
         self._earlier = ""
         """What an earlier attempt announced, as long as this one says the same."""
         self._place = 0
-        self.length = 0
-        """How many characters came in this attempt."""
+
+    @property
+    def announced(self) -> str:
+        """All that was announced, and still holds."""
+        return "".join(self._announced)
 
     def add(self, piece: str) -> tuple[str, bool]:
         """What is to be announced, and whether it begins the text anew."""
-        self.length += len(piece)
+        self._heard.append(piece)
         return self._new(self._pieces.add(piece))
 
-    def rest(self) -> tuple[str, bool]:
-        """What was held back, when nothing follows it."""
-        return self._new(self._pieces.rest())
+    def complete(self, whole: str) -> Iterator[tuple[str, bool]]:
+        """Announce what was held back, and what of the whole was in no piece; empty when the whole
+        is not known.
+        """
+        heard = "".join(self._heard)
+        if whole.startswith(heard):
+            yield self.add(whole[len(heard) :])
+        elif whole:
+            # The pieces were others.
+            self._pieces, self._heard, self._earlier = Pieces(self._credentials), [whole], ""
+            self._announced = [self._credentials.hide(whole)]
+            yield self._announced[0], True
+            return
+        yield self._new(self._pieces.rest())
 
     def begin_again(self) -> None:
         """Another attempt says it from the start."""
-        self._earlier = "".join(self._announced)
-        self._pieces = Pieces(self._credentials)
-        self._place = self.length = 0
+        self._earlier = self.announced
+        self._pieces, self._heard, self._place = Pieces(self._credentials), [], 0
 
     def _new(self, shown: str) -> tuple[str, bool]:
         if not self._earlier:
@@ -110,6 +125,8 @@ class StreamAnnouncer:
         self._facts: dict[str, Any] = {"turn": turn, "step": step}
         self._id_of = id_of
         self._passages: dict[Key, Passage] = {}
+        self._texts: dict[Key, int] = {}
+        """The parts of the answer's text in this attempt, in order."""
         self._reasoning: dict[Key, int] = {}
         self._calls: dict[Key, _StreamedCall] = {}
 
@@ -121,15 +138,19 @@ class StreamAnnouncer:
         """The request is made, perhaps again: everything may be said once more."""
         for passage in self._passages.values():
             passage.begin_again()
+        self._texts.clear()
         self._reasoning.clear()
 
-    def text(self, piece: str) -> None:
-        """A piece of the answer's text."""
-        self._say_text(*self._passage("text").add(piece))
+    def text(self, key: Key, piece: str) -> None:
+        """A piece of a part of the answer's text."""
+        passage = self._text(key)
+        self._say_text(*passage.add(piece))
 
-    def end_text(self) -> None:
-        """No more text for now: announce what was held back."""
-        self._say_text(*self._passage("text").rest())
+    def end_text(self, key: Key, whole: str = "") -> None:
+        """The end of a part of the text; `whole` adds what no piece brought."""
+        passage = self._text(key)
+        for text, is_restart in passage.complete(whole):
+            self._say_text(text, is_restart)
 
     def reasoning(self, key: Key, piece: str) -> None:
         """A piece of the reasoning."""
@@ -141,9 +162,8 @@ class StreamAnnouncer:
         if key not in self._reasoning and not whole:
             return
         index = self._index(key)
-        passage = self._passage(("reasoning", index))
-        self._say_reasoning(index, *passage.add(whole[passage.length :]))
-        self._say_reasoning(index, *passage.rest())
+        for text, is_restart in self._passage(("reasoning", index)).complete(whole):
+            self._say_reasoning(index, text, is_restart)
 
     def open_call(self, key: Key, item: RawItem) -> None:
         """The model begins a call."""
@@ -188,10 +208,8 @@ class StreamAnnouncer:
         if call.redactor is not None:
             self._say_once(call, "arguments", lambda: self._say_redacted(call, whole))
             return
-        passage = self._passage((key, "arguments"))
-        text, _ = passage.add(whole[passage.length :])
-        rest, _ = passage.rest()
-        self._say_call_arguments(call, text + rest)
+        for text, is_restart in self._passage((key, "arguments")).complete(whole):
+            self._say_call_arguments(call, "" if is_restart else text)
 
     def code(self, key: Key, piece: str, *, is_whole: bool = False) -> None:
         """A piece of the program that the provider runs, or the whole. Commands for this process
@@ -241,9 +259,27 @@ class StreamAnnouncer:
 
     def flush(self) -> None:
         """Announce what was held back: nothing follows."""
-        self.end_text()
+        for key in [*self._texts]:
+            self.end_text(key)
+        if any(map(self._is_unsaid, self._passages)):
+            self._restart_text()
         for key in [*self._reasoning]:
             self.end_reasoning(key)
+
+    def _text(self, key: Key) -> Passage:
+        return self._passage(("text", self._texts.setdefault(key, len(self._texts))))
+
+    def _whole_text(self) -> str:
+        texts = [("text", place) for place in range(len(self._texts))]
+        return "".join(self._passage(key).announced for key in texts)
+
+    def _is_unsaid(self, key: Key) -> bool:
+        """Whether only an earlier attempt said a part of the text."""
+        match key:
+            case ("text", int(place)):
+                return place >= len(self._texts) and bool(self._passages[key].announced)
+            case _:
+                return False
 
     def _hosted(self, key: Key) -> _StreamedCall | None:
         call = self._calls.get(key)
@@ -268,11 +304,9 @@ class StreamAnnouncer:
         if call is None:
             return
         passage = self._passage((key, name))
-        text, _ = passage.add(piece[passage.length :] if is_whole else piece)
-        if is_whole:
-            text += passage.rest()[0]
-        if text:
-            self._say_progress(call, **{name: text})
+        for text, is_restart in passage.complete(piece) if is_whole else [passage.add(piece)]:
+            if text and not is_restart:
+                self._say_progress(call, **{name: text})
 
     def _say_redacted(self, call: _StreamedCall, whole: str) -> None:
         assert call.redactor is not None
@@ -288,8 +322,16 @@ class StreamAnnouncer:
             self._say_progress(call, arguments=text)
 
     def _say_text(self, text: str, is_restart: bool) -> None:
-        if text:
-            self._say(TextDelta, text=text, is_restart=is_restart)
+        if is_restart:
+            self._restart_text()
+        elif text:
+            self._say(TextDelta, text=text)
+
+    def _restart_text(self) -> None:
+        """Say the text of this attempt from its start. What earlier ones said is void."""
+        for key in [key for key in self._passages if self._is_unsaid(key)]:
+            del self._passages[key]
+        self._say(TextDelta, text=self._whole_text(), is_restart=True)
 
     def _say_reasoning(self, index: int, text: str, is_restart: bool) -> None:
         if text:

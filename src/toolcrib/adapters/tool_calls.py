@@ -253,6 +253,10 @@ class ItemFormat(Protocol):
         """A message without its text, and its annotations without places."""
         ...
 
+    def said(self, text: str) -> list[RawItem]:
+        """A reply of this text, for what another model said."""
+        ...
+
 
 class ItemClassifier:
     """Reads the items of a turn. Declared tools come first; the provider may also send calls of

@@ -53,8 +53,8 @@ _DEFAULTS: Final[Mapping[str, Callable[[], Any]]] = {
 def as_hosted(tool: Tool[Any, Any], *, provider: str) -> HostedTool[Any]:
     """A `HostedTool` as it is; a `NativeTool` or `ProviderTool` as one of the same name.
 
-    A native tool's capability is its name, and it takes the defaults of that kind. Raises
-    `UsageError` for what cannot be offered.
+    A native tool's capability is its name. A tool without options takes the defaults of its kind.
+    Raises `UsageError` for what cannot be offered.
     """
     if isinstance(tool, HostedTool):
         return cast("HostedTool[Any]", tool)
@@ -63,7 +63,7 @@ def as_hosted(tool: Tool[Any, Any], *, provider: str) -> HostedTool[Any]:
         check_provider(bound, provider)
         bound.check_declarable()
         return _view(bound, kind_of(bound) or bound.name, bound.config)
-    return _view(tool, tool.name, _DEFAULTS.get(tool.name, NoConfig)())
+    return _view(tool, tool.name, None)
 
 
 def check_provider(tool: ProviderTool[Any, Any, Any], provider: str) -> None:
@@ -94,7 +94,7 @@ def stand_ins_of(codecs: Iterable[AnyCodec]) -> tuple[HostedDeclaration, ...]:
 
 def _view(tool: Tool[Any, Any], kind: str, config: Any) -> HostedTool[Any]:
     description = tool.description.encode("ascii", "replace").decode()[:200]
-    chosen = NoConfig() if config is None else config
+    chosen = _DEFAULTS.get(kind, NoConfig)() if config is None else config
     extra: Mapping[str, Any] = getattr(tool, "extra", {})
     return HostedTool(
         kind=kind, name=tool.name, description=description, config=chosen, extra=extra

@@ -35,11 +35,12 @@ from toolcrib.calls.executor import Executor
 from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.tools.fallback import AnyFallback, as_fallback, local_tool
 from toolcrib.tools.mcp import McpConfig, mcp_gate
-from toolcrib.tools.prepared_tool import PreparedTool, prepare
+from toolcrib.tools.prepared_tool import PreparedTool, is_available, prepare
 from toolcrib.tools.provider_tools import HostedTool, ProviderTool, kind_of
 
 if TYPE_CHECKING:
     from toolcrib.approval.approvers import Approver
+    from toolcrib.approval.question import Responder
     from toolcrib.calls.execute import Runner
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.outcome import Limits
@@ -56,6 +57,8 @@ class Governance:
 
     policy: Policy | None = None
     approver: Approver | None = None
+    responder: Responder | None = None
+    """Whom handlers ask."""
     hooks: Hooks | None = None
     limits: Limits | None = None
     runners: Mapping[Place, Runner] | None = None
@@ -73,6 +76,8 @@ class WithheldTool:
     tool: ToolRef
     reason: str
     replaced_by: ToolRef | None = None
+    sections: tuple[str, ...] = ()
+    """The sections of the prompt that are left out with it, by path."""
 
 
 def fallback_of(tool: Tool[Any, Any], why: UsageError) -> Tool[Any, Any] | None:
@@ -156,6 +161,7 @@ class PromptExecutor(Executor):
             hooks=hooks,
             policy=governance.policy,
             approver=governance.approver,
+            responder=governance.responder,
             limits=governance.limits,
             runners=governance.runners,
             bind_to=governance.bind_to,
@@ -386,7 +392,10 @@ class _Selection:
         return declarations
 
     def _offer(self, tool: PreparedTool) -> HostedDeclaration | None:
-        reason = why_withheld(tool, self._session, self._governance, self._profile.provider)
+        if is_available(tool.tool):
+            reason = why_withheld(tool, self._session, self._governance, self._profile.provider)
+        else:
+            reason = "it says that it cannot be used now"
         if reason is not None:
             self.withheld.append(WithheldTool(tool.ref, reason))
             return None

@@ -30,7 +30,7 @@ from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.result import ToolRenderableResult
 
 if TYPE_CHECKING:
-    from toolcrib.adapters.codec import HostedToolCodec, Invocation
+    from toolcrib.adapters.codec import HostedToolCodec, Invocation, RawItem
     from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCodec
     from toolcrib.tools.tool import Tool
 
@@ -200,33 +200,36 @@ def as_declared(tool: Tool[Any, Any], invocation: Invocation) -> Invocation:
     """The invocation with params and value of the tool's own types, where it has some and they can
     be filled by the names of their fields. A value that renders itself says what the message is.
     """
-    params = _cast(tool.params_type, invocation.params, invocation)
+    params = cast_value(tool.params_type, invocation.params, invocation.raw)
     value = invocation.value
     if value is not None:
-        value = _cast(tool.result_type, value, invocation)
+        value = cast_value(tool.result_type, value, invocation.raw)
     message = invocation.message
     if value is not invocation.value and invocation.success:
         message = _rendered(value, message)
     return replace(invocation, params=params, value=value, message=message)
 
 
-def _cast(wanted: type[Any] | None, value: Any, invocation: Invocation) -> Any:
+def cast_value(wanted: type[Any] | None, value: Any, raw: RawItem) -> Any:
+    """A value as one of a type, which is filled by the names of its fields; the value itself when
+    it does not fit. Fields for the whole item get `raw`.
+    """
     if wanted is None or not is_dataclass(wanted) or isinstance(value, wanted):
         return value
     adapter = adapter_of(wanted)
     make: Callable[..., Any] = wanted
     try:
-        provided = _members(value, fields(wanted), invocation)
+        provided = _members(value, fields(wanted), raw)
         return make(**provided) if adapter is None else adapter.validate_python(provided)
     except (TypeError, ValueError):
         # The values do not fit the type: the provider's own value is better than none.
         return value
 
 
-def _members(value: Any, wanted: Sequence[Field[Any]], invocation: Invocation) -> dict[str, Any]:
+def _members(value: Any, wanted: Sequence[Field[Any]], raw: RawItem) -> dict[str, Any]:
     """The values for the fields of a type."""
     names = [member.name for member in wanted if member.init]
-    item = {name: dict(invocation.raw) for name in names if name in ITEM}
+    item = {name: dict(raw) for name in names if name in ITEM}
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
         return item | {name: members[name] for name in names if name in members}

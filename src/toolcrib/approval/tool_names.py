@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from toolcrib.approval.globs import name_matches
-from toolcrib.errors import UsageError
+from toolcrib.errors import InvalidHooks, UsageError
 
 logger = logging.getLogger(__name__)
 
@@ -100,3 +100,16 @@ def check_approval_list(names: Collection[str], known: Collection[str]) -> None:
             unknown.name,
             ", ".join(sorted(known)) or "none",
         )
+
+
+def check_hook_names(names: Iterable[str], known: Collection[str]) -> None:
+    """Check the names in hooks against tools that may be more later. Raises `InvalidHooks` for a
+    misspelt name of a known tool; another unknown name logs a warning.
+    """
+    for unknown in unknown_names(names, known):
+        meant = similar_name(unknown.name, known, _MISSPELT)
+        if meant is not None:
+            raise InvalidHooks(
+                f"a hook names {unknown.name!r}, which is no tool here; did you mean {meant!r}?"
+            )
+        logger.warning("a hook names %r, which no tool has yet", unknown.name)

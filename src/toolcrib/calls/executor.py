@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcrib.calls.admission import Admission
 from toolcrib.calls.call import Call, calls_of
 from toolcrib.calls.execute import Execution, Runner, cancel
-from toolcrib.calls.hooks import HookChain, Hooks
+from toolcrib.calls.hook_chain import HookChain
+from toolcrib.calls.hooks import Hooks
 from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
 from toolcrib.calls.outcome import DEFAULT_LIMITS, CallRequest, Limits, Outcome, run_all
 from toolcrib.calls.path import LazyGate, Path
@@ -79,11 +80,11 @@ class Executor:
         if policy is not None and not is_policy_checked:
             check_rules(policy, self._table.tools.values())
         self._hooks = hooks
-        self._chains: dict[str, HookChain] = {}
+        self._chains: dict[PreparedTool, HookChain] = {}
         if hooks is not None:
             hooks.check(self._table.tools)
-            for name in self._table.tools:
-                self._link_hooks(name)
+            for tool in self._table.tools.values():
+                self._link_hooks(tool)
         self._policy = policy
         self._approver = approver
         self.responder = responder
@@ -263,8 +264,8 @@ class Executor:
         self._policy, self._approver, self._hooks = policy, approver, hooks
         self._gate.replace(policy, approver)
         self._chains.clear()
-        for name in self._table.tools:
-            self._link_hooks(name)
+        for tool in self._table.tools.values():
+            self._link_hooks(tool)
 
     @contextmanager
     def turn(self) -> Generator[int]:
@@ -379,13 +380,17 @@ class Executor:
     def _resumption(self) -> Resumption:
         return Resumption(self.session, self._table, self._gate, self._path)
 
-    def _link_hooks(self, name: str) -> None:
-        chain = self._hooks.chain(name) if self._hooks is not None else None
+    def _link_hooks(self, tool: PreparedTool) -> None:
+        """Compute the hooks around a tool, once. By the tool and not by its name: a turn that has
+        begun keeps a tool that was replaced, and its hooks with it.
+        """
+        chain = self._hooks.chain(tool) if self._hooks is not None else None
         if chain is not None:
-            self._chains[name] = chain
+            self._chains[tool] = chain
 
     def _changed(self, name: str, old: PreparedTool | None, new: PreparedTool | None) -> None:
-        self._link_hooks(name)
+        if new is not None:
+            self._link_hooks(new)
         if self._open_turns == 0:
             self._table.pin()
         session = self.session

@@ -23,6 +23,8 @@ from toolcrib.approval.policy import Explanation, Policy, default_verdict
 from toolcrib.approval.rule import Subject, Verdict
 from toolcrib.calls.call import CallSuspended, calls_of
 from toolcrib.calls.digest import digest
+from toolcrib.calls.nested_calls import wait_for_decision
+from toolcrib.calls.person_wait import waiting_for_person
 from toolcrib.calls.records import open_call
 from toolcrib.calls.request import (
     ASKED_BY_TOOL,
@@ -249,13 +251,17 @@ class Gate:
         asked_at = session.clock()
         # The request is filed already: if this process dies while the approver thinks, the call
         # waits in the store and anybody can decide it.
-        reply = await self._ask_approver(request)
+        with waiting_for_person(call, runs=False):
+            reply = await self._ask_approver(request)
         call.waited += max(0.0, session.clock() - asked_at)
         if reply is not None:
             await self._record_reply(request, reply)
         elif request.deadline is not None:
             await session.approvals.expire()
         decided = await self._decision_on(request)
+        if decided is None and call.is_nested and await wait_for_decision(call, request):
+            await session.approvals.expire()
+            decided = await self._decision_on(request)
         if decided is not None:
             await self._obey(call, request, decided)
         elif session.unanswered == "deny" or call.is_nested:
@@ -303,7 +309,7 @@ class Gate:
             logger.warning("an answer to %s was not taken: %s", request.approval_id, error)
 
     async def _deny_unanswered(self, call: Call, request: ApprovalRequest) -> None:
-        """A nested call cannot wait: its caller is on the stack and would not survive."""
+        """Where nobody can decide while its caller runs, a nested call cannot wait."""
         nested = " A nested call cannot wait for one." if call.is_nested else ""
         denial = Deny(f"`{call.name}` needs approval and nobody is here to give it.{nested}")
         decided = Decided(

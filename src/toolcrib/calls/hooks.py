@@ -1,45 +1,48 @@
-"""Hooks around a call, and the two stages that run them.
+"""Hooks: which functions run around calls, requests, prompts, turns and sessions.
 
-The order is always: global pre, the tool's pre, the tool, the tool's post, global post.
+The first hook is the outermost one: before a call it runs first, after the call last.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from inspect import isawaitable
-from types import CoroutineType
-from typing import Any, cast
-
-from pydantic_core import from_json, to_json
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 
 from toolcrib.approval.decision import Answer
-from toolcrib.calls.call import Call
-from toolcrib.calls.validate import take
-from toolcrib.errors import (
-    ApprovalRequired,
-    CallEnded,
-    ControlFlow,
-    HookFailed,
-    InvalidHooks,
-    ToolTimeout,
-)
+from toolcrib.approval.globs import has_wildcard, name_matches
+from toolcrib.calls.hook_chain import AnyHook, HookChain, HookStep
+from toolcrib.calls.hook_reply import Refuse
+from toolcrib.errors import InvalidHooks
 
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """Returned by a pre hook: do not run the tool; the model reads the reason."""
-
-    reason: str
-
+if TYPE_CHECKING:
+    from toolcrib.tools.identity import Place
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 PreReply = dict[str, Any] | Answer | Refuse
 PreHook = Callable[[Any, dict[str, Any]], Awaitable[PreReply]]
 PostHook = Callable[[Any, Any], Awaitable[Any]]
 GlobalPreHook = Callable[[Any, str, dict[str, Any]], Awaitable[PreReply]]
 GlobalPostHook = Callable[[Any, str, Any], Awaitable[Any]]
+
+HookEvent = Literal[
+    "before_call",
+    "after_call",
+    "before_request",
+    "after_request",
+    "prompt_submitted",
+    "turn_started",
+    "turn_ended",
+    "session_opened",
+    "session_closed",
+]
+"""When a hook runs."""
+
+F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
+Globs = str | Sequence[str]
+
+_PLACES: Final = ("local", "sandbox", "client", "provider")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,65 @@ class GlobalHooks:
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
-    """All hooks of an executor. `pre` and `post` are by tool name.
+class Hook:
+    """A function and when it runs. The filters are globs, of which those of `names` are a choice;
+    hooks that are not about calls have none. `timeout` is in seconds.
+    """
 
-    `timeout` bounds each hook, in seconds. A pre hook that fails or takes too long means that the
-    tool does not run.
+    event: HookEvent
+    function: AnyHook
+    names: tuple[str, ...] = ("*",)
+    source: str = "*"
+    place: Place | None = None
+    kind: str = "*"
+    timeout: float | None = None
+
+    @property
+    def is_for_all(self) -> bool:
+        """Whether it runs around every call."""
+        return "*" in self.names and (self.source, self.place, self.kind) == ("*", None, "*")
+
+    @property
+    def may_match_elsewhere(self) -> bool:
+        """Whether it is about tools that the provider runs, which no executor has."""
+        return self.place == "provider" or self.kind != "*"
+
+    def matches(self, tool: PreparedTool) -> bool:
+        """Whether it runs around the calls of this tool."""
+        ref = tool.ref
+        return (
+            any(name_matches(glob, ref.name) for glob in self.names)
+            and name_matches(self.source, ref.source)
+            and self.place in (None, ref.place)
+            and (self.kind == "*" or self._is_of_kind(tool))
+        )
+
+    def _is_of_kind(self, tool: PreparedTool) -> bool:
+        from toolcrib.tools.provider_tools import kind_of
+
+        kind = kind_of(tool.tool)
+        return kind is not None and name_matches(self.kind, kind)
+
+    def described(self) -> str:
+        """Its filters, for messages."""
+        filters = {
+            "name": ", ".join(self.names),
+            "source": self.source,
+            "place": self.place or "*",
+            "kind": self.kind,
+        }
+        return ", ".join(f"{key} {glob!r}" for key, glob in filters.items() if glob != "*")
+
+
+@dataclass(slots=True)
+class Hooks:
+    """Hooks of an executor, a toolset or a runtime. `pre` and `post` are by tool name; further
+    ones are added with the decorators (`@hooks.before_call("fs_*")`), before the hooks are used.
+
+    Before a call: `global_pre`, those of `before_call` in their order, `pre` of the tool, then the
+    same of each of `parts` and of `inner`. After it the other way round. `timeout` bounds each
+    hook that has no limit of its own, in seconds. A hook before a call that fails or takes too
+    long means that the tool does not run.
     """
 
     global_pre: GlobalPreHook | None = None
@@ -64,36 +121,116 @@ class Hooks:
     post: Mapping[str, PostHook] = field(default_factory=dict[str, PostHook])
     timeout: float | None = None
     inner: Mapping[str, Hooks] = field(default_factory=dict[str, "Hooks"])
-    """By tool name, hooks that came with the tool: they run nearest to it, after these before the
-    call and before these after it."""
+    """By tool name, hooks that came with the tool: they run nearest to it."""
+    listed: list[Hook] = field(default_factory=list[Hook])
+    """What the decorators added."""
+    parts: tuple[Hooks, ...] = ()
+    """Further hooks, from the outermost to the innermost; each with its own time limit."""
+    more_tools_may_come: bool = False
+    """Whether hooks may name tools that are not there yet."""
+    is_used: bool = field(default=False, init=False, compare=False)
 
-    def check(self, known: Mapping[str, Any]) -> None:
-        """Raise `InvalidHooks` for hooks that could never run."""
-        if self.timeout is not None and not 0 < self.timeout < math.inf:
-            raise InvalidHooks(
-                f"the hooks' timeout must be a finite number of seconds above 0, "
-                f"not {self.timeout!r}; for no limit pass None"
-            )
-        for when, hooks in (("pre", self.pre), ("post", self.post)):
-            for name, hook in hooks.items():
-                if name not in known:
-                    raise InvalidHooks(
-                        f"{when} hook for unknown tool {name!r}; the tools are: "
-                        + (", ".join(sorted(known)) or "none")
-                    )
-                _check_callable(f"the {when} hook of {name!r}", hook)
-        _check_callable("the global pre hook", self.global_pre)
-        _check_callable("the global post hook", self.global_post)
+    @overload
+    def before_call(self, name: F, /) -> F: ...
+
+    @overload
+    def before_call(
+        self,
+        name: Globs = "*",
+        *,
+        source: str = "*",
+        place: Place | None = None,
+        kind: str = "*",
+        timeout: float | None = None,
+    ) -> Callable[[F], F]: ...
+
+    def before_call(self, name: Any = "*", **filters: Any) -> Any:
+        """Add a hook before calls: `async def hook(ctx, tool_name, args)`. It returns arguments,
+        `Answer` or `Refuse`. All filters have to match; they are globs.
+        """
+        return self._adder("before_call", name, filters)
+
+    @overload
+    def after_call(self, name: F, /) -> F: ...
+
+    @overload
+    def after_call(
+        self,
+        name: Globs = "*",
+        *,
+        source: str = "*",
+        place: Place | None = None,
+        kind: str = "*",
+        timeout: float | None = None,
+    ) -> Callable[[F], F]: ...
+
+    def after_call(self, name: Any = "*", **filters: Any) -> Any:
+        """Add a hook after calls: `async def hook(ctx, tool_name, result)`. It returns a result."""
+        return self._adder("after_call", name, filters)
+
+    def on(self, event: HookEvent, *, timeout: float | None = None) -> Callable[[F], F]:
+        """Add a hook for something other than a call: `async def hook(facts)`. Those that come
+        before something may return `Refuse`.
+        """
+        if event in ("before_call", "after_call"):
+            raise InvalidHooks(f"write @hooks.{event}(...) for hooks around calls")
+        return self._adder(event, "*", {"timeout": timeout})
+
+    def _adder(self, event: HookEvent, name: Any, filters: dict[str, Any]) -> Any:
+        if callable(name):
+            return self._adder(event, "*", {})(name)
+        names = (name,) if isinstance(name, str) else tuple(cast("Iterable[str]", name))
+
+        def add(function: F) -> F:
+            if self.is_used:
+                raise InvalidHooks(
+                    f"the {event} hook {_called(function)} comes too late: these hooks are in use; "
+                    "add it before they are given to an executor, a toolset or a runtime"
+                )
+            self.listed.append(_checked(Hook(event, function, names, **filters)))
+            return function
+
+        return add
 
     @staticmethod
     def combined(listed: Sequence[Hooks]) -> Hooks:
         """These hooks as one, in this order: the first is the outermost, so that its post hooks
         are the last. Each keeps its own time limit.
         """
-        one = Hooks()
-        for hooks in reversed(listed):
-            one = _around(hooks, one)
-        return one
+        for hooks in listed:
+            hooks.is_used = True
+        return Hooks(parts=tuple(listed))
+
+    def check(self, known: Mapping[str, PreparedTool]) -> None:
+        """Raise `InvalidHooks` for hooks that could never run."""
+        _check_timeout("the hooks' timeout", self.timeout)
+        _check_callable("the global pre hook", self.global_pre)
+        _check_callable("the global post hook", self.global_post)
+        for when, hooks in (("pre", self.pre), ("post", self.post)):
+            for name, hook in hooks.items():
+                if name not in known and not self.more_tools_may_come:
+                    raise InvalidHooks(
+                        f"{when} hook for unknown tool {name!r}; the tools are: " + _named(known)
+                    )
+                _check_callable(f"the {when} hook of {name!r}", hook)
+        for hook in () if self.more_tools_may_come else self.listed:
+            is_of_call = hook.event in ("before_call", "after_call")
+            if not is_of_call or hook.is_for_all or hook.may_match_elsewhere:
+                continue
+            if not any(hook.matches(tool) for tool in known.values()):
+                raise InvalidHooks(
+                    f"the {hook.event} hook {_called(hook.function)} for {hook.described()} "
+                    f"matches no tool; the tools are: {_named(known)}"
+                )
+        for part in self.parts:
+            part.lenient(self.more_tools_may_come).check(known)
+
+    def lenient(self, is_lenient: bool = True) -> Hooks:
+        """These hooks, with names of tools that are not there yet allowed."""
+        if not is_lenient or self.more_tools_may_come:
+            return self
+        self.is_used = True
+        return replace(self, more_tools_may_come=True)
 
     def only(self, names: Mapping[str, Any]) -> Hooks:
         """These hooks without those of tools that are not in `names`."""
@@ -102,97 +239,111 @@ class Hooks:
             pre={name: hook for name, hook in self.pre.items() if name in names},
             post={name: hook for name, hook in self.post.items() if name in names},
             inner={name: hooks for name, hooks in self.inner.items() if name in names},
+            parts=tuple(part.only(names) for part in self.parts),
+            more_tools_may_come=True,
         )
 
-    def chain(self, name: str) -> HookChain | None:
-        """The hooks that run around the tool `name`, or None when there are none."""
-        hooks = self.inner.get(name)
-        inner = None if hooks is None else hooks.chain(name)
-        chain = HookChain(
-            _present((self.global_pre, True), (self.pre.get(name), False)),
-            _present((self.post.get(name), False), (self.global_post, True)),
-            self.timeout,
-        )
-        if inner is not None:
-            chain = chain.around(inner)
+    def names(self) -> set[str]:
+        """The names and globs of tools in all these hooks; not those that match every tool."""
+        listed = {name for hook in self.listed for name in hook.names if name != "*"}
+        names = {*self.pre, *self.post, *listed}
+        return names.union(*(part.names() for part in self.parts))
+
+    def exact_names(self) -> set[str]:
+        """Those of them that name one tool."""
+        return {name for name in self.names() if not has_wildcard(name)}
+
+    def chain(self, tool: PreparedTool) -> HookChain | None:
+        """The hooks that run around a tool, or None when there are none."""
+        self.is_used = True
+        chain = self._own_chain(tool)
+        for inside in (*self.parts, self.inner.get(tool.ref.name)):
+            inner = None if inside is None else inside.chain(tool)
+            if inner is not None:
+                chain = chain.around(inner)
         return chain if chain.has_pre or chain.has_post else None
 
+    def of(self, event: HookEvent) -> tuple[Hook, ...]:
+        """The hooks of an event that is no call, in their order, those of all parts included."""
+        self.is_used = True
+        own = (
+            hook if hook.timeout is not None else replace(hook, timeout=self.timeout)
+            for hook in self.listed
+            if hook.event == event
+        )
+        return (*own, *(hook for part in self.parts for hook in part.of(event)))
 
-def _around(outer: Hooks, inner: Hooks) -> Hooks:
-    first, last = outer.timeout, inner.timeout
-    return Hooks(
-        _pre_in_turn(_limited(outer.global_pre, first), _limited(inner.global_pre, last)),
-        _post_in_turn(_limited(inner.global_post, last), _limited(outer.global_post, first)),
-        {
-            name: _pre_in_turn(
-                _limited(outer.pre.get(name), first), _limited(inner.pre.get(name), last)
-            )
-            for name in {**outer.pre, **inner.pre}
-        },
-        {
-            name: _post_in_turn(
-                _limited(inner.post.get(name), last), _limited(outer.post.get(name), first)
-            )
-            for name in {**inner.post, **outer.post}
-        },
-    )
+    def mapped(self, pre: Callable[[Any], Any], post: Callable[[Any], Any]) -> Hooks:
+        """The same hooks, with the functions around calls replaced by what `pre` and `post` make of
+        them.
+        """
+        self.is_used = True
+        wrap = {"before_call": pre, "after_call": post}
+        return replace(
+            self,
+            global_pre=pre(self.global_pre),
+            global_post=post(self.global_post),
+            pre={name: pre(hook) for name, hook in self.pre.items()},
+            post={name: post(hook) for name, hook in self.post.items()},
+            inner={name: hooks.mapped(pre, post) for name, hooks in self.inner.items()},
+            listed=[
+                replace(hook, function=wrap[hook.event](hook.function))
+                if hook.event in wrap
+                else hook
+                for hook in self.listed
+            ],
+            parts=tuple(part.mapped(pre, post) for part in self.parts),
+        )
+
+    def _own_chain(self, tool: PreparedTool) -> HookChain:
+        name = tool.ref.name
+        matching = [hook for hook in self.listed if _is_around(hook, tool)]
+        return HookChain(
+            (
+                *self._steps(self.global_pre, is_named=True),
+                *self._listed_steps(matching, "before_call"),
+                *self._steps(self.pre.get(name), is_named=False),
+            ),
+            (
+                *self._steps(self.post.get(name), is_named=False),
+                *self._listed_steps(matching[::-1], "after_call"),
+                *self._steps(self.global_post, is_named=True),
+            ),
+        )
+
+    def _steps(self, hook: AnyHook | None, *, is_named: bool) -> tuple[HookStep, ...]:
+        # Not by truth: a hook may be an object that is callable and empty.
+        return () if hook is None else (HookStep(hook, is_named, self.timeout),)
+
+    def _listed_steps(self, hooks: list[Hook], event: HookEvent) -> tuple[HookStep, ...]:
+        return tuple(
+            HookStep(hook.function, True, self.timeout if hook.timeout is None else hook.timeout)
+            for hook in hooks
+            if hook.event == event
+        )
 
 
-def _limited(hook: Any, seconds: float | None) -> Any:
-    if hook is None or seconds is None:
-        return hook
-
-    async def within_its_time(*arguments: Any) -> Any:
-        return await _within(seconds, hook(*arguments), hook)
-
-    return within_its_time
+def _is_around(hook: Hook, tool: PreparedTool) -> bool:
+    return hook.event in ("before_call", "after_call") and hook.matches(tool)
 
 
-def _pre_in_turn(first: Any, second: Any) -> Any:
-    if first is None or second is None:
-        return first or second
-
-    async def both(context: Any, *rest: Any) -> PreReply:
-        *name, arguments = rest
-        before, needed = to_json(arguments), None
-        for hook in (first, second):
-            try:
-                reply = await hook(context, *name, arguments)
-            except ApprovalRequired as error:
-                # As in one set of hooks: the other hook still runs.
-                needed = needed or error
-                continue
-            if not isinstance(reply, dict):
-                return reply
-            arguments = cast("dict[str, Any]", reply)
-        if needed is None:
-            return arguments
-        if to_json(arguments) != before:
-            raise HookFailed(
-                "one pre hook asks for approval and another one rewrites the arguments; do both in "
-                "one set of hooks, so that the approver sees what will run"
-            )
-        raise needed
-
-    return both
+def _checked(hook: Hook) -> Hook:
+    what = f"the {hook.event} hook"
+    _check_callable(what, hook.function)
+    _check_timeout(f"the timeout of {what} {_called(hook.function)}", hook.timeout)
+    if hook.place is not None and hook.place not in _PLACES:
+        raise InvalidHooks(f"{what}: place is one of {', '.join(_PLACES)}, not {hook.place!r}")
+    if not hook.names or "" in (*hook.names, hook.source, hook.kind):
+        raise InvalidHooks(f"{what} has an empty filter, which matches nothing; leave it out")
+    return hook
 
 
-def _post_in_turn(first: Any, second: Any) -> Any:
-    if first is None or second is None:
-        return first or second
-
-    async def both(context: Any, *rest: Any) -> Any:
-        *name, value = rest
-        try:
-            value = await first(context, *name, value)
-        except ControlFlow:
-            raise
-        except Exception as error:
-            # As in one set of hooks: the next hook sees what the tool's result is now.
-            value = error
-        return await second(context, *name, value)
-
-    return both
+def _check_timeout(what: str, seconds: float | None) -> None:
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise InvalidHooks(
+            f"{what} must be a finite number of seconds above 0, not {seconds!r}; for no limit "
+            "pass None"
+        )
 
 
 def _check_callable(what: str, hook: object) -> None:
@@ -200,167 +351,9 @@ def _check_callable(what: str, hook: object) -> None:
         raise InvalidHooks(f"{what} is not callable: {type(hook).__name__}; give an async function")
 
 
-AnyHook = Callable[..., Awaitable[Any]]
-NamedHooks = tuple[tuple[AnyHook, bool], ...]
+def _named(known: Iterable[str]) -> str:
+    return ", ".join(sorted(known)) or "none"
 
 
-class HookChain:
-    """The hooks of one tool, in the order they run; each with whether it gets the tool's name."""
-
-    __slots__ = ("has_post", "has_pre", "post", "pre", "timeout")
-
-    def __init__(self, pre: NamedHooks, post: NamedHooks, timeout: float | None) -> None:
-        self.pre = pre
-        self.post = post
-        self.timeout = timeout
-        self.has_pre = bool(self.pre)
-        self.has_post = bool(self.post)
-
-    def around(self, inner: HookChain) -> HookChain:
-        """Both chains as one, under the shorter of their time limits."""
-        limits = [limit for limit in (self.timeout, inner.timeout) if limit is not None]
-        return HookChain(
-            self.pre + inner.pre, inner.post + self.post, min(limits) if limits else None
-        )
-
-
-def _present(*hooks: tuple[AnyHook | None, bool]) -> NamedHooks:
-    # Not by truth: a hook may be an object that is callable and empty.
-    return tuple((hook, is_global) for hook, is_global in hooks if hook is not None)
-
-
-_COROUTINE: type[object] = CoroutineType
-
-
-async def run_pre_hooks(call: Call, chain: HookChain) -> None:
-    """Let the pre hooks rewrite, answer or refuse. Rewritten arguments are validated again.
-
-    An exception of a hook becomes the call's result: the tool does not run and the post hooks see
-    it.
-    """
-    raw_arguments, context, name = call.arguments, call.context, call.name
-    try:
-        for hook, is_global in chain.pre:
-            # A copy for each: a hook that keeps it cannot change what the next one sees.
-            shown = from_json(call.arguments)
-            before = to_json(shown)
-            try:
-                begun = hook(context, name, shown) if is_global else hook(context, shown)
-                # Nearly always a coroutine, which is its own awaitable when nothing limits it.
-                if chain.timeout is not None or type(begun) is not _COROUTINE:
-                    begun = _bounded(chain, begun, hook)
-                reply = await begun
-            except ApprovalRequired as needed:
-                # The hook asks and changes nothing. Later hooks still run, and what earlier ones
-                # rewrote stays: the approver must see exactly what will run.
-                call.approval_metadata = needed.metadata or call.approval_metadata or {}
-            else:
-                _accept(call, before, reply, hook)
-            if call.is_settled:
-                return
-    except ControlFlow:
-        raise
-    except Exception as error:
-        call.fail(error)
-        return
-    if call.arguments is not raw_arguments:
-        take(call, call.arguments, after=" after its pre hooks")
-
-
-def _accept(call: Call, before: bytes, reply: object, hook: object) -> None:
-    match reply:
-        case dict():
-            try:
-                # At once: a hook that keeps the dict cannot change the call later. And compared as
-                # bytes: to Python, True equals 1.
-                after = to_json(reply)
-            except ValueError as error:
-                raise HookFailed(
-                    f"pre hook {_name(hook)} of {call.name!r} returned arguments that are not "
-                    f"JSON: {error}"
-                ) from None
-            if after != before:
-                call.arguments = after
-        case Answer(value=value):
-            call.succeed(value)
-        case Refuse(reason=reason):
-            raise CallEnded("not_permitted", reason or "A hook refused the call.")
-        case _:
-            raise HookFailed(
-                f"pre hook {_name(hook)} of {call.name!r} returned {type(reply).__name__}; "
-                "return the arguments (a dict), Answer(value) or Refuse(reason)"
-            )
-
-
-async def run_post_hooks(call: Call, chain: HookChain) -> None:
-    """Let the post hooks see and replace the value or the exception."""
-    context, name = call.context, call.name
-    for hook, is_global in chain.post:
-        shown = call.value if call.error is None else call.error
-        try:
-            begun = hook(context, name, shown) if is_global else hook(context, shown)
-            if chain.timeout is not None or type(begun) is not _COROUTINE:
-                begun = _bounded(chain, begun, hook)
-            reply = await begun
-        except ApprovalRequired:
-            _fail(
-                call,
-                HookFailed(
-                    f"post hook {_name(hook)} of {call.name!r} asked for approval when the tool "
-                    "had run already; ask in a pre hook"
-                ),
-            )
-        except ControlFlow:
-            raise
-        except Exception as error:
-            _fail(call, error)
-        else:
-            # Unchanged: an exception that was raised stays raised, one that was returned as a plain
-            # value stays a value.
-            if reply is not shown:
-                _replace(call, reply)
-
-
-def _replace(call: Call, reply: object) -> None:
-    if isinstance(reply, Exception):
-        _fail(call, reply)
-    else:
-        call.succeed(reply)
-
-
-def _fail(call: Call, error: Exception) -> None:
-    # Nobody gets to see what a hook that failed may have been there to hide.
-    call.value = None
-    call.fail(error)
-
-
-def _bounded(chain: HookChain, reply: object, hook: object) -> Awaitable[Any]:
-    """What a hook returned, to be awaited for no longer than hooks may take."""
-    if not isawaitable(reply):
-        raise HookFailed(
-            f"hook {_name(hook)} returned {type(reply).__name__} without being awaited; "
-            "hooks are async functions: write `async def`"
-        )
-    return reply if chain.timeout is None else _within(chain.timeout, reply, hook)
-
-
-async def _within(seconds: float, awaitable: Awaitable[Any], hook: object) -> Any:
-    loop = asyncio.get_running_loop()
-    ends_at = loop.time() + seconds
-    scope = asyncio.timeout_at(ends_at)
-    late = ToolTimeout(f"hook {_name(hook)} took longer than {seconds:g} s")
-    try:
-        async with scope:
-            result = await awaitable
-    except TimeoutError:
-        if not scope.expired():
-            raise
-        raise late from None
-    if scope.expired() or loop.time() >= ends_at:
-        # It swallowed its cancellation, or blocked the loop; a late reply is not a reply.
-        raise late
-    return result
-
-
-def _name(hook: object) -> str:
-    return getattr(hook, "__qualname__", type(hook).__qualname__)
+def _called(function: object) -> str:
+    return getattr(function, "__qualname__", type(function).__qualname__)

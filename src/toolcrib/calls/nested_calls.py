@@ -5,16 +5,20 @@ A turn that begins inside a call, or continues there, is bound to that call.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from toolcrib.approval.caller import NOBODY
 from toolcrib.calls.emitter import emitter_of
+from toolcrib.calls.person_wait import hard_deadline, waiting_for_person
 from toolcrib.errors import CallEnded, CallFailed
 from toolcrib.failures import Failure, FailureKind
 from toolcrib.ledger.events import TurnStarted
 from toolcrib.session.turns import CALL_HERE, OpenTurn, call_here, turn_here
 
 if TYPE_CHECKING:
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.calls.call import Call
     from toolcrib.calls.executor import Executor
     from toolcrib.calls.outcome import Outcome
@@ -43,6 +47,32 @@ def check_nesting(call: Call, parent: Call, max_depth: int) -> None:
         raise CallEnded("recursion_limit", f"The tools call each other in a circle: {path}.")
     if call.depth > max_depth:
         raise CallEnded("recursion_limit", f"Tools call tools more than {max_depth} deep.")
+
+
+async def wait_for_decision(call: Call, request: ApprovalRequest) -> bool:
+    """Wait for a decision about a call while the call around it runs; False at once where nobody
+    is there to decide meanwhile. The time limits of the calls around it stand still.
+
+    Ends the call when its caller's deadline passes first, or the session is closed.
+    """
+    session = call.session
+    attendance = session.attendance
+    if session.unanswered == "deny" or attendance is None:
+        return False
+    if not attendance.has_approvers(call.caller or NOBODY):
+        return False
+    asked_at = session.clock()
+    try:
+        with waiting_for_person(call, runs=False):
+            async with asyncio.timeout_at(hard_deadline(call)):
+                is_decided = await attendance.decided(request)
+    except TimeoutError:
+        raise CallEnded("expired", f"Nobody decided about `{call.name}` in time.") from None
+    finally:
+        call.waited += max(0.0, session.clock() - asked_at)
+    if not is_decided:
+        raise CallEnded("cancelled", f"The session closed before `{call.name}` was decided.")
+    return True
 
 
 class CallBinding:

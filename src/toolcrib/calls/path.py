@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from toolcrib.calls.call import CallSuspended
 from toolcrib.calls.execute import cancelled
-from toolcrib.calls.hooks import HookChain, run_post_hooks, run_pre_hooks
+from toolcrib.calls.hook_chain import HookChain, run_post_hooks, run_pre_hooks
 from toolcrib.calls.nested_calls import check_nesting
 from toolcrib.calls.outcome import NOTHING, Outcome
 from toolcrib.calls.records import (
@@ -64,7 +64,7 @@ class Path:
         self,
         *,
         table: ToolTable,
-        chains: dict[str, HookChain],
+        chains: dict[PreparedTool, HookChain],
         gate: LazyGate,
         admission: Admission,
         execution: Execution,
@@ -87,8 +87,7 @@ class Path:
         self, call: Call, decision: Awaitable[None], *, with_hooks: bool = True
     ) -> Awaitable[Outcome]:
         """The rest of the path, for a call that waited: `decision` settles whether it runs."""
-        chain = self._chains.get(call.name) if with_hooks else None
-        return self._conclude(call, self._walk_on(call, decision, chain))
+        return self._conclude(call, self._walk_on(call, decision, with_hooks))
 
     async def refuse(self, call: Call, reason: str) -> Outcome:
         """Record a call whose arguments are not valid. `reason` counts when the tool's own schema
@@ -121,7 +120,7 @@ class Path:
         else:
             await asyncio.to_thread(validate, call, self._limits.max_arguments_bytes)
         # 3. pre hooks
-        chain = self._chains.get(call.name)
+        chain = self._chains.get(tool)
         if chain is not None or tool.wants_context:
             call.context = self._make_context(call)
         if chain is not None and chain.has_pre:
@@ -134,14 +133,13 @@ class Path:
             await self._gate.get().decide(call)
         await self._perform(call, chain)
 
-    async def _walk_on(
-        self, call: Call, decision: Awaitable[None], chain: HookChain | None
-    ) -> None:
+    async def _walk_on(self, call: Call, decision: Awaitable[None], with_hooks: bool) -> None:
         if call.prepared is not None:
             call.context = self._make_context(call)
         await decision
         if not call.is_settled and call.tool.ref.place != "local":
             self._execution.check_place(call)
+        chain = self._chains.get(call.tool) if with_hooks else None
         await self._perform(call, chain)
 
     async def _perform(self, call: Call, chain: HookChain | None) -> None:

@@ -58,17 +58,24 @@ class PersonWait:
 
 
 @contextmanager
-def waiting_for_person(call: Call) -> Generator[None]:
-    """Let the time limits of a call, and of those that it is part of, stand still within."""
+def waiting_for_person(call: Call, *, runs: bool = True) -> Generator[None]:
+    """Let the time limits of a call, and of those that it is part of, stand still within. Without
+    `runs` the call itself has not begun, and only those around it run.
+    """
     loop = asyncio.get_running_loop()
-    parts = _with_enclosing(call)
+    began = loop.time()
+    parts = _with_enclosing(call if runs else call.enclosing)
     for part in parts:
-        person_of(part).begin(loop.time())
+        person_of(part).begin(began)
     try:
         yield
     finally:
+        if not runs:
+            _move_limit(call, loop.time() - began)
         for part in parts:
-            _move_limit(part, person_of(part).end(loop.time()))
+            seconds = person_of(part).end(loop.time())
+            part.waited += seconds
+            _move_limit(part, seconds)
 
 
 def person_of(call: Call) -> PersonWait:
@@ -87,9 +94,9 @@ def hard_deadline(call: Call) -> float | None:
     return call.deadline
 
 
-def _with_enclosing(call: Call) -> list[Call]:
+def _with_enclosing(call: Call | None) -> list[Call]:
     parts: list[Call] = []
-    part: Call | None = call
+    part = call
     while part is not None:
         parts.append(part)
         part = part.enclosing
@@ -97,7 +104,6 @@ def _with_enclosing(call: Call) -> list[Call]:
 
 
 def _move_limit(call: Call, seconds: float) -> None:
-    call.waited += seconds
     if not seconds or call.ends_at is None:
         return
     hard = hard_deadline(call)

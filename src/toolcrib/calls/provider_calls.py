@@ -12,7 +12,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from toolcrib.approval.decision import Actor
 from toolcrib.calls.records import put_down
-from toolcrib.failures import Failure
+from toolcrib.failures import Failure, FailureKind
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.session.turns import in_call, turn_here
 
@@ -39,6 +39,7 @@ class ProviderCall:
     error: str | None
     raw: Any
     caller: Caller | None = None
+    failure_kind: FailureKind = "provider_error"
     cost: Cost | None = None
 
 
@@ -48,7 +49,7 @@ async def record_provider_call(session: Session, call: ProviderCall, decided_by:
     here = turn_here(session)
     failure = None
     if not call.success:
-        failure = Failure("provider_error", call.error or call.message or "The provider failed.")
+        failure = Failure(call.failure_kind, call.error or call.message or "The provider failed.")
     await session.record(
         ToolInvoked(
             session_id=session.session_id,
@@ -58,7 +59,7 @@ async def record_provider_call(session: Session, call: ProviderCall, decided_by:
             params=call.params,
             message=call.message,
             success=call.success,
-            value=_plain(call.value) if not session.is_heard else call.value,
+            value=as_json(call.value) if not session.is_heard else call.value,
             failure=failure,
             tool=call.tool,
             decided_by=decided_by,
@@ -89,7 +90,7 @@ def in_provider_call(call: Call) -> Generator[None]:
         put_down(call)
 
 
-def _plain(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """A value as the ledger will give it back; what is not JSON is left to the raw item."""
     try:
         return from_json(to_json(value))

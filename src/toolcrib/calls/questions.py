@@ -203,7 +203,7 @@ async def _response(
     call: Call, entry: OpenQuestion, responder: Responder | None, seconds: float
 ) -> tuple[QuestionResponse, Any]:
     questions = call.session.questions
-    if responder is None and not questions.is_attended:
+    if responder is None and not questions.can_be_answered(entry.question):
         await questions.settle(entry, QuestionResponse("nobody", reason=_NOBODY))
         return entry.result.result()
     asker = None
@@ -243,7 +243,7 @@ async def _ask_responder(call: Call, entry: OpenQuestion, responder: Responder) 
             )
             response = QuestionResponse("nobody", reason="the question could not be shown")
         if response is None:
-            if not questions.is_attended:
+            if not questions.can_be_answered(question):
                 nobody = QuestionResponse("nobody", reason=_NOBODY)
                 await _settle_quietly(call, entry, nobody)
             return

@@ -18,6 +18,7 @@ from toolcrib.calls.redaction import (
 )
 from toolcrib.errors import (
     NobodyToAsk,
+    OutputHookFailed,
     QuestionDeclined,
     QuestionExpired,
     QuestionUnanswered,
@@ -185,6 +186,8 @@ def failure_of(call: Call, error: BaseException) -> Failure:
     name = _type_name(error)
     logger.info("call %s of %s failed", call.call_id, call.name, exc_info=loggable(call, error))
     message = _error_text(error)
+    if isinstance(error, OutputHookFailed):
+        return Failure("hook_error", message, error_type=_type_name(error.__cause__ or error))
     return Failure("tool_error", f"{name}: {message}" if message else name, error_type=name)
 
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.host_tools.availability import (
@@ -34,6 +34,7 @@ from toolcrib.host_tools.session_tools import SessionHandlers
 if TYPE_CHECKING:
     from toolcrib.calls.executor import Executor
     from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.tool import Tool
 
 
 class HostToolRegistry:
@@ -191,6 +192,11 @@ class HostToolRegistry:
         definitions = [tool.definition for tool in tools]
         shared = functools.cache(lambda: executor or own_executor(context, definitions))
         return [HostTool(definition, context, shared) for definition in definitions]
+
+    def tools_for(self, context: ToolContext) -> list[Tool[Any, Any]]:
+        """The tools that a session has now, for a toolset that this registry is part of."""
+        available = self.availability(context).available
+        return [tool.definition.to_tool() for tool in available]
 
     def availability(
         self, context: ToolContext, *, capabilities: Collection[str] = ()

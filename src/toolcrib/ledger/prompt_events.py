@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from toolcrib.ledger.events import Event
 from toolcrib.prices.cost import Cost
+from toolcrib.tools.citations import GeneratedFile
 from toolcrib.tools.identity import ToolRef
 from toolcrib.vfs.mount import StagedFile
 
@@ -19,6 +20,21 @@ why nothing can follow from it.
 
 TurnOutcome = Literal["completed", "waiting", "failed", "cancelled"]
 """How it stands with a prompt when nobody works on it here any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptAttachment:
+    """An attachment of a prompt, by which later turns say it again: the id that the provider gave
+    it, or the artifact with its content.
+    """
+
+    content: Literal["text", "file", "image"]
+    name: str | None = None
+    media_type: str | None = None
+    file_id: str | None = None
+    artifact_id: str | None = None
+    """The artifact is the text, or the bytes as base64. Equal content has one artifact."""
+    artifact_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +59,7 @@ class PromptStarted(Event):
     transport: str | None = None
     instructions: str | None = None
     """What the host told the model apart from the text."""
+    attachments: tuple[KeptAttachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +88,8 @@ class ToolWithheld(Event):
     reason: str
     replaced_by: ToolRef | None = None
     """The local tool that is offered in its place."""
+    sections: tuple[str, ...] = ()
+    """The sections of the prompt that were left out with it, by path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +106,116 @@ class FilesStaged(Event):
     files: tuple[StagedFile, ...]
     empty: tuple[str, ...] = ()
     """Files of no bytes: there was nothing to give."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesCited(Event):
+    """A later message cites files of a call that the provider ran and whose end is recorded: these
+    are all its files, known by now.
+    """
+
+    kind: ClassVar[str] = "files.cited"
+    turn: int
+    call_id: str
+    tool: str
+    files: tuple[GeneratedFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerUsed(Event):
+    """Code of a turn runs in this container of the provider. Turns that follow use it again while
+    it lives.
+    """
+
+    kind: ClassVar[str] = "container.used"
+    turn: int
+    tool: str
+    container_id: str
+    options: str
+    """The digest of the options with which the provider made it."""
+    is_nested: bool = False
+    """Whether the turn is part of a call: then only the turn itself uses the container again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerExpired(Event):
+    """A container of earlier turns is gone, with its files and variables. The provider makes a new
+    one for the next code, and runs in the old one are said again as text.
+    """
+
+    kind: ClassVar[str] = "container.expired"
+    turn: int
+    container_ids: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OmittedItem:
+    """Something of an earlier turn that a prompt which follows it does not say again."""
+
+    turn: int
+    """The earlier turn."""
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryOmitted(Event):
+    """What a prompt could not say again of the turns that it follows."""
+
+    kind: ClassVar[str] = "history.omitted"
+    turn: int
+    items: tuple[OmittedItem, ...]
+
+
+CompactionMethod = Literal["provider", "summary"]
+"""How a conversation was shortened: by the provider, or by a prompt that asked for a summary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryCompacted(Event):
+    """The conversation was shortened. Prompts that follow start from this instead of from the turns
+    up to `turn`, which stay in the ledger.
+    """
+
+    kind: ClassVar[str] = "history.compacted"
+    turn: int
+    adapter: str
+    model: str
+    method: CompactionMethod
+    items: list[Any]
+    """The provider's own items, verbatim; none for a summary."""
+    text: str | None = None
+    """The summary."""
+    request_id: str | None = None
+    usage: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelQueued(Event):
+    """The provider took a request and answers it in the background. Who goes on with the turn, here
+    or in another process, asks for this response and makes no request of its own.
+    """
+
+    kind: ClassVar[str] = "model.queued"
+    turn: int
+    step: int
+    response_id: str
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCancelled(Event):
+    """A response in the background was cancelled, because the turn was. Going on with the turn
+    makes the request again.
+    """
+
+    kind: ClassVar[str] = "model.cancelled"
+    turn: int
+    step: int
+    response_id: str
+    is_confirmed: bool
+    """Whether the provider said that it stopped; otherwise it may have gone on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.identity import HandlerIdentity
     from toolcrib.tools.result import ToolResult
+    from toolcrib.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +73,10 @@ class MountedServer:
         self._task: asyncio.Task[None] | None = None
         self._was_attempted = asyncio.Event()
         self._is_closed = False
+
+    def tools_for(self, context: ToolContext) -> list[Tool[Any, Any]]:
+        """The tools that the server has now, for a toolset that it is part of."""
+        return [] if self._connection is None else list(self.tools.served.values())
 
     def start(self) -> None:
         """Start to connect."""

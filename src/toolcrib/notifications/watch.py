@@ -31,6 +31,7 @@ MAX_REMEMBERED: Final = 10_000
 FAILURES: Final = frozenset(
     (
         "expired",
+        "hook_error",
         "in_doubt",
         "invalid_result",
         "provider_error",

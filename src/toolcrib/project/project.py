@@ -119,6 +119,17 @@ class CallBounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromptBounds:
+    """`limits.prompt`: the budget of every prompt."""
+
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    max_steps: int | None = None
+    max_calls: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PrincipalBounds:
     """`limits.principal`: what one principal may take."""
 
@@ -133,6 +144,7 @@ class LimitsSection:
     """`limits`: the bounds of calls, of principals and of the runtime."""
 
     call: CallBounds = field(default_factory=CallBounds)
+    prompt: PromptBounds = field(default_factory=PromptBounds)
     principal: PrincipalBounds = field(default_factory=PrincipalBounds)
     idle_seconds: float | None = None
     drain_seconds: float | None = None

@@ -13,6 +13,7 @@ from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.tools.identity import BindTo
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.options import Budget
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.approval.approvers import Approver
     from toolcrib.calls.hooks import Hooks
@@ -228,6 +229,7 @@ def runtime_config(
         approve_own_calls=options.approve_own_calls,
         bind_to=options.bind_to,
         limits=_call_limits(project),
+        budget=_budget(project),
         egress=EgressPolicy.of(options.allow_egress or ()),
         callers_choose=_caller_choices(options),
         principal_limits=_principal_limits(options),
@@ -265,6 +267,16 @@ def _call_limits(project: Project | None) -> Limits | None:
         return None
     bounds = {name: each for name, each in asdict(project.limits.call).items() if each is not None}
     return Limits(**bounds) if bounds else None
+
+
+def _budget(project: Project | None) -> Budget | None:
+    from toolcrib.adapters.options import Budget
+
+    if project is None:
+        return None
+    prompt = asdict(project.limits.prompt)
+    bounds = {name: each for name, each in prompt.items() if each is not None}
+    return Budget(**bounds) if bounds else None
 
 
 def _adapter(options: RuntimeOptions) -> PromptAdapter | None:

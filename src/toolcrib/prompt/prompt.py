@@ -7,7 +7,7 @@ are written into the text of the section.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic
@@ -84,6 +84,8 @@ class RenderedPrompt(Generic[O]):
     """What the host tells the model. No part of `text`: it goes where the provider has a place for
     instructions, which a user's text cannot reach.
     """
+    left_out: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The sections, by path, that are not in `text` because these tools of theirs are withheld."""
 
     @property
     def tools(self) -> tuple[Tool[Any, Any], ...]:
@@ -96,14 +98,16 @@ class RenderedPrompt(Generic[O]):
         return tuple(tool for tool in self.declared if tool.place == "provider")
 
 
-def render(prompt: Prompt[O], output: OutputSchema[O] | None) -> RenderedPrompt[O]:
-    """Render every enabled section, depth first."""
+def render(
+    prompt: Prompt[O], output: OutputSchema[O] | None, withheld: Collection[str] = ()
+) -> RenderedPrompt[O]:
+    """Render every enabled section, depth first, without the tools that are withheld."""
     _check_overrides(prompt)
     _check_values(prompt)
     for attachment in prompt.attachments:
         if isinstance(attachment, FileAttachment):
             attachment.check()
-    rendering = _Rendering(prompt)
+    rendering = _Rendering(prompt, withheld)
     rendering.add(prompt.sections, depth=2)
     return RenderedPrompt(
         name=prompt.name,
@@ -112,12 +116,15 @@ def render(prompt: Prompt[O], output: OutputSchema[O] | None) -> RenderedPrompt[
         output=output,
         attachments=prompt.attachments,
         instructions="\n\n".join(filter(None, [prompt.instructions, *rendering.instructions])),
+        left_out=tuple(rendering.left_out),
     )
 
 
 class _Rendering:
-    def __init__(self, prompt: Prompt[Any]) -> None:
+    def __init__(self, prompt: Prompt[Any], withheld: Collection[str] = ()) -> None:
         self._prompt = prompt
+        self._withheld = withheld
+        self.left_out: list[tuple[str, tuple[str, ...]]] = []
         self._offered_by: dict[str, str] = {}
         self.blocks: list[str] = []
         self.instructions: list[str] = []
@@ -136,9 +143,12 @@ class _Rendering:
         params, values = _bound(self._prompt, section)
         if not section.is_enabled(params):
             return False
+        if section.is_left_out(self._withheld):
+            self.left_out.append((path, tuple(tool.name for tool in section.tools())))
+            return False
         if isinstance(section, UserText):
             tools = [self._add_tool(tool, path) for tool in section.tools()]
-            self.instructions += [shown_examples(tool) for tool in tools if tool.examples]
+            self.instructions += self._examples(tools)
             self.blocks.append(section.text)
             return True
         heading = f"{'#' * min(depth, _DEEPEST_HEADING)} {section.title}"
@@ -146,9 +156,12 @@ class _Rendering:
             self._add_block(heading, fill(section.summary or "", values))
             return False
         tools = [self._add_tool(tool, path) for tool in section.tools()]
-        examples = [shown_examples(tool) for tool in tools if tool.examples]
-        self._add_block(heading, self._text(section, path, values), *examples)
+        self._add_block(heading, self._text(section, path, values), *self._examples(tools))
         return True
+
+    def _examples(self, tools: Sequence[Tool[Any, Any]]) -> list[str]:
+        offered = (tool for tool in tools if tool.name not in self._withheld)
+        return [shown_examples(tool) for tool in offered if tool.examples]
 
     def _add_block(self, *parts: str) -> None:
         self.blocks.append("\n\n".join(part for part in parts if part))
@@ -301,10 +314,15 @@ class Prompt(TypeArguments, Generic[O]):
         """Return this prompt with texts replaced."""
         return replace(self, overrides=overrides)
 
-    def render(self) -> RenderedPrompt[O]:
-        """Return text, tools and output schema. Raises `InvalidPrompt` that names the fault."""
+    def render(self, *, withheld: Collection[str] = ()) -> RenderedPrompt[O]:
+        """Return text, tools and output schema. Raises `InvalidPrompt` that names the fault.
+
+        `withheld` are the names of tools that will not be offered: their examples and the sections
+        that are about them alone are left out.
+        """
         with located(f"prompt {self.name!r}"):
-            return render(self, None if self._is_plain else output_schema(self.output_type))
+            output = None if self._is_plain else output_schema(self.output_type)
+            return render(self, output, withheld)
 
     @property
     def _is_plain(self) -> bool:

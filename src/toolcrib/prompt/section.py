@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import fields, is_dataclass
@@ -120,6 +120,7 @@ class _Shared(TypedDict, Generic[P], total=False):
     visibility: Visibility
     summary: str | None
     accepts_overrides: bool
+    only_with_tools: bool
 
 
 class SectionOptions(_Shared[P], Generic[P], total=False):
@@ -141,7 +142,9 @@ class Section(TypeArguments, ABC, Generic[P]):
     """A part of a prompt. `Section[Params]` names the dataclass that fills its text.
 
     `enabled` decides from the params (`None` when there are none) whether the section is rendered.
-    With `visibility="summary"` only the summary is rendered: no tool, no child.
+    With `visibility="summary"` only the summary is rendered: no tool, no child. A section that is
+    about its tools says `only_with_tools=True`: it is left out, with its children, when all of them
+    are withheld and nothing takes their place.
     """
 
     _type_fields: ClassVar[tuple[str, ...]] = ("params_type",)
@@ -158,6 +161,7 @@ class Section(TypeArguments, ABC, Generic[P]):
         visibility: Visibility = "full",
         summary: str | None = None,
         accepts_overrides: bool = True,
+        only_with_tools: bool = False,
         params_type: type[P] | None = None,
     ) -> None:
         self.title = title
@@ -167,6 +171,7 @@ class Section(TypeArguments, ABC, Generic[P]):
         self.visibility: Visibility = visibility
         self.summary = summary
         self.accepts_overrides = accepts_overrides
+        self.only_with_tools = only_with_tools
         self.params_type: type[P] | None = params_type or type_argument(type(self), Section)
         with located(f"section {key!r}"):
             self._tools = (*map(as_tool, tools), *map(provider_run, hosted_tools))
@@ -209,6 +214,13 @@ class Section(TypeArguments, ABC, Generic[P]):
         if not isinstance(answer, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidPrompt(f"enabled must return True or False, not {type(answer).__name__}")
         return answer
+
+    def is_left_out(self, withheld: Collection[str]) -> bool:
+        """Whether the section says nothing true without the tools of these names."""
+        if not self.only_with_tools or not withheld:
+            return False
+        tools = self.tools()
+        return bool(tools) and all(tool.name in withheld for tool in tools)
 
     def clone(self, **changes: Unpack[SectionChanges[P]]) -> Self:
         """Return a copy of this section with some fields changed, such as the key."""

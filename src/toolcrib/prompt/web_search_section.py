@@ -19,7 +19,7 @@ _ANYWHERE: Final = WebSearchConfig()
 
 
 class WebSearchSection(MarkdownSection[None]):
-    """Declares a web search and says when to use it."""
+    """Declares a web search and says when to use it. Without the tool there is no section."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class WebSearchSection(MarkdownSection[None]):
         fallback: AnyFallback[WebSearchConfig] = None,
     ) -> None:
         self._tool = web_search_tool(config, fallback=fallback)
-        super().__init__(title="Web Search", key=key, template=_TEMPLATE)
+        super().__init__(title="Web Search", key=key, template=_TEMPLATE, only_with_tools=True)
 
     def hosted_tools(self) -> tuple[HostedTool[WebSearchConfig], ...]:
         return (self._tool,)

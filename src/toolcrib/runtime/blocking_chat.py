@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
     from toolcrib.runtime.approval_messages import ApprovalFacts, GrantTerms
     from toolcrib.runtime.blocking_operations import Complete
-    from toolcrib.runtime.chat import Chat, ChatEvent, ChatTurn, Exchange, Waiting
+    from toolcrib.runtime.chat import Asked, Chat, ChatEvent, ChatTurn, Exchange, Waiting
     from toolcrib.runtime.config import WhenBusy
     from toolcrib.runtime.messages import Cancelled, PromptResult, Tools
+    from toolcrib.runtime.question_messages import AnsweredQuestion, QuestionFacts
 
 
 class BlockingTurn:
@@ -89,9 +90,23 @@ class BlockingChat:
         """Refuse a call; the model is told the reason."""
         return self._complete(self._chat.deny(request, reason))
 
-    def answer(self, request: Waiting, value: Any) -> ApprovalFacts:
-        """Answer in the tool's place: the call does not run, and the model gets the value."""
+    @overload
+    def answer(self, request: Asked, value: Any) -> AnsweredQuestion: ...
+
+    @overload
+    def answer(self, request: Waiting, value: Any) -> ApprovalFacts: ...
+
+    def answer(self, request: Waiting | Asked, value: Any) -> ApprovalFacts | AnsweredQuestion:
+        """Answer a question of a running call, or a request for approval in the tool's place."""
         return self._complete(self._chat.answer(request, value))
+
+    def decline(self, question: Asked, reason: str | None = None) -> AnsweredQuestion:
+        """Do not answer a question of a running call."""
+        return self._complete(self._chat.decline(question, reason))
+
+    def questions(self) -> list[QuestionFacts]:
+        """The open questions of this session's calls, oldest first."""
+        return self._complete(self._chat.questions())
 
     def cancel(self) -> Cancelled:
         """Stop the prompt that runs, or abandon the one that waits."""

@@ -64,6 +64,8 @@ class BlockingOperations:
     list_approvals = _blocking(TypedOperations.list_approvals)
     get_approval = _blocking(TypedOperations.get_approval)
     decide = _blocking(TypedOperations.decide)
+    list_questions = _blocking(TypedOperations.list_questions)
+    answer_question = _blocking(TypedOperations.answer_question)
     list_grants = _blocking(TypedOperations.list_grants)
     get_grant = _blocking(TypedOperations.get_grant)
     preview_grant = _blocking(TypedOperations.preview_grant)

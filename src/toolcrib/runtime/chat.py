@@ -7,20 +7,22 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from uuid import uuid4
 
 from toolcrib.errors import Refused, UsageError
-from toolcrib.ledger.events import ApprovalRequested, Event, ToolInvoked
+from toolcrib.ledger.events import ApprovalRequested, Event, QuestionAsked, ToolInvoked
 from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted
 from toolcrib.runtime.approval_messages import ApprovalFacts
 from toolcrib.runtime.messages import PromptResult
+from toolcrib.runtime.question_messages import QuestionFacts
 from toolcrib.runtime.typed_operations import TypedOperations
 
 if TYPE_CHECKING:
     from toolcrib.runtime.approval_messages import GrantTerms
     from toolcrib.runtime.config import WhenBusy
     from toolcrib.runtime.messages import Cancelled, Tools
+    from toolcrib.runtime.question_messages import AnsweredQuestion
     from toolcrib.runtime.session_events import SessionEvents
 
 ChatEvent: TypeAlias = Event | PromptResult
@@ -28,6 +30,10 @@ ChatEvent: TypeAlias = Event | PromptResult
 
 Waiting: TypeAlias = ApprovalRequested | ApprovalFacts | str
 """A request for approval: its event, its facts, or its id."""
+
+
+Asked: TypeAlias = QuestionAsked | QuestionFacts
+"""A question of a running call: its event, or its facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,9 +158,31 @@ class Chat:
         """Refuse a call; the model is told the reason."""
         return await self._operations.decide(_approval_id(request), "deny", reason=reason)
 
-    async def answer(self, request: Waiting, value: Any) -> ApprovalFacts:
-        """Answer in the tool's place: the call does not run, and the model gets the value."""
+    @overload
+    async def answer(self, request: Asked, value: Any) -> AnsweredQuestion: ...
+
+    @overload
+    async def answer(self, request: Waiting, value: Any) -> ApprovalFacts: ...
+
+    async def answer(
+        self, request: Waiting | Asked, value: Any
+    ) -> ApprovalFacts | AnsweredQuestion:
+        """Answer a question of a running call, which goes on with the value. Given a request for
+        approval, answer in the tool's place: the call does not run, and the model gets the value.
+        """
+        if isinstance(request, QuestionAsked | QuestionFacts):
+            return await self._operations.answer_question(_question_id(request), value)
         return await self._operations.decide(_approval_id(request), "answer", value=value)
+
+    async def decline(self, question: Asked, reason: str | None = None) -> AnsweredQuestion:
+        """Do not answer a question of a running call."""
+        return await self._operations.answer_question(
+            _question_id(question), action="decline", reason=reason
+        )
+
+    async def questions(self) -> list[QuestionFacts]:
+        """The open questions of this session's calls, oldest first."""
+        return (await self._operations.list_questions(session_id=self.session_id)).questions
 
     async def cancel(self) -> Cancelled:
         """Stop the prompt that runs, or abandon the one that waits."""
@@ -300,6 +328,12 @@ def _approval_id(request: Waiting) -> str:
             return request.approval_id
         case str():
             return request
+
+
+def _question_id(question: Asked) -> str:
+    if isinstance(question, QuestionAsked):
+        return question.question.question_id
+    return question.question_id
 
 
 def _digest(request: Waiting) -> str | None:

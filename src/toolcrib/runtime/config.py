@@ -13,9 +13,11 @@ from toolcrib.runtime.ownership import CallerChoices
 from toolcrib.runtime.quotas import PrincipalLimits
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.options import Budget
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.approval.approvers import Approver
     from toolcrib.approval.policy import Policy
+    from toolcrib.approval.question import Responder
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.outcome import Limits
     from toolcrib.host_tools.definition import AnyTool
@@ -56,6 +58,8 @@ class RuntimeConfig:
     """What the model is told with every prompt, as system instructions apart from users' text."""
     policy: Policy | None = None
     approver: Approver | None = None
+    responder: Responder | None = None
+    """Answers questions of handlers (`ctx.ask`) in place of the people at the connections."""
     approve_own_calls: bool = False
     """Whether approvers may approve the calls that they asked for themselves. The owner may."""
     bind_to: BindTo = "code"
@@ -66,6 +70,8 @@ class RuntimeConfig:
     """Names and globs of tools that come later, such as those of clients. Hooks, rules and denials
     may name them; another name that no tool has is an error."""
     limits: Limits | None = None
+    budget: Budget | None = None
+    """The limits of every prompt, such as its `max_cost`; None is the default `Budget`."""
     egress: EgressPolicy = field(default_factory=EgressPolicy)
     """Where the addresses that callers choose may lead to. It does not bind `mcp_servers`."""
     cwd: str = field(default_factory=os.getcwd)

@@ -96,40 +96,24 @@ class TurnSlot:
             return await work()
 
 
-@dataclass(frozen=True, slots=True)
-class SessionHooks(Hooks):
-    """Hooks that may name tools which the session does not have yet."""
-
-    def check(self, known: Mapping[str, Any]) -> None:
-        """Raise `InvalidHooks` for hooks that cannot be called."""
-        Hooks.check(self.only(known), known)
-
-
-def session_hooks(hooks: Hooks | None, inner: Mapping[str, Hooks]) -> SessionHooks:
+def session_hooks(hooks: Hooks | None, inner: Mapping[str, Hooks]) -> Hooks:
     """The hooks of a runtime, for sessions whose tools change, around those of its toolsets."""
-    hooks = hooks or Hooks()
-    return SessionHooks(
-        hooks.global_pre,
-        hooks.global_post,
-        hooks.pre,
-        hooks.post,
-        hooks.timeout,
-        {**hooks.inner, **inner},
-    )
+    hooks = (hooks or Hooks()).lenient()
+    return replace(hooks, inner={**hooks.inner, **inner})
 
 
-def prompt_hooks(hooks: SessionHooks, executor: Executor, names: Collection[str]) -> SessionHooks:
+def prompt_hooks(hooks: Hooks, executor: Executor, names: Collection[str]) -> Hooks:
     """The hooks for a prompt that declares the tools `names`. A tool that the session has lost
     since then is not found, even in the middle of a turn.
     """
-    global_pre, declared = hooks.global_pre, frozenset(names)
+    declared = frozenset(names)
 
     async def refuse_removed(context: Any, name: str, arguments: dict[str, Any]) -> PreReply:
         if name in declared and name not in executor.tools:
             raise CallEnded("not_found", f"There is no tool named {name!r} any more.")
-        return arguments if global_pre is None else await global_pre(context, name, arguments)
+        return arguments
 
-    return replace(hooks, global_pre=refuse_removed)
+    return Hooks(global_pre=refuse_removed, parts=(hooks,), more_tools_may_come=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +171,7 @@ class LiveSession:
             hooks=self._hooks,
             policy=config.policy,
             approver=config.approver,
+            responder=config.responder,
             limits=config.limits,
             runners={"client": self.client},
             bind_to=config.bind_to,
@@ -202,6 +187,11 @@ class LiveSession:
     def is_in_use(self) -> bool:
         """Whether a call or prompt runs, somebody reads the events, or a client is attached."""
         return bool(self._calls or self._readers or self.slot.is_busy or self.client.is_attached)
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether somebody reads the events, or a client is attached."""
+        return bool(self._readers) or self.client.is_attached
 
     def note_declared(self, params: ResumeSession) -> None:
         """Remember what a client has declared since the session was opened."""
@@ -281,6 +271,7 @@ class LiveSession:
         self.executor.replace_governance(
             policy=config.policy, approver=config.approver, hooks=hooks
         )
+        self.executor.responder = config.responder
         self._config, self._hooks = config, hooks
 
     def governance(self, names: Collection[str], caller: Caller) -> Governance:
@@ -289,6 +280,7 @@ class LiveSession:
         return Governance(
             policy=config.policy,
             approver=config.approver,
+            responder=config.responder,
             hooks=prompt_hooks(self._hooks, self.executor, names),
             limits=config.limits,
             runners={"client": self.client},

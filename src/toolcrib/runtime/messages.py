@@ -319,6 +319,10 @@ class PromptResult:
     text: str = ""
     pending: list[str] = field(default_factory=list[str])
     usage: dict[str, int] = field(default_factory=dict[str, int])
+    cost: float | None = None
+    """In US dollars, of what has a price; None when nothing has one."""
+    unpriced: list[str] = field(default_factory=list[str])
+    """What has no known price: the true cost is higher by it."""
     error: str | None = None
     reason: EvaluationReason | None = None
     """Why there is no answer, for programs; `error` is for people."""

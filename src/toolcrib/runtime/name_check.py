@@ -71,8 +71,7 @@ class NameCheck:
 
 def _settings(config: RuntimeConfig) -> Iterator[tuple[str, Collection[str]]]:
     if config.hooks is not None:
-        yield "a pre hook", config.hooks.pre.keys()
-        yield "a post hook", config.hooks.post.keys()
+        yield "a hook", config.hooks.names()
     if config.policy is not None:
         for rule in rules_of_one_tool(config.policy):
             yield f'rule "{rule.id}"', (rule.tool,)

@@ -16,7 +16,7 @@ from toolcrib.host_tools.session_tools import session_context
 from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted
 from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import UserText
-from toolcrib.runtime.live_session import wait_at_most
+from toolcrib.runtime.attendance import decided, waiting_allowed
 from toolcrib.runtime.messages import PromptResult, PromptStatus
 from toolcrib.runtime.session_setup import OPEN_PROMPT
 from toolcrib.store.store import ask_store
@@ -26,14 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from toolcrib.adapters.answer import PromptResponse
+    from toolcrib.adapters.options import Budget
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.approval.caller import Caller
-    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.store.store import KeyClaim, OpenCall
-
-POLL_SECONDS = 1.0
-"""How often the store is read for decisions of other processes."""
 
 _INSTRUCTIONS: Final = "prompt_instructions"
 """The host setting with the instructions of the last prompt: one that is resumed goes on with those
@@ -50,6 +47,7 @@ class PromptRunner:
     adapter: PromptAdapter
     instructions: str
     caller: Caller
+    budget: Budget | None = None
 
     async def send(self, text: str, *, waits: bool) -> PromptResult:
         """Evaluate a prompt; with `waits`, wait for the approvals that it needs. A prompt of the
@@ -75,8 +73,9 @@ class PromptRunner:
     ) -> PromptResult:
         live = self.live
         try:
-            response = await self._ask(text, ask)
-            while response.status == "waiting" and waits and await _decided(live, response.pending):
+            with waiting_allowed(waits):
+                response = await self._ask(text, ask)
+            while response.status == "waiting" and waits and await decided(live, response.pending):
                 response = await self._ask(text, self.adapter.resume_async)
         except asyncio.CancelledError:
             # A prompt of a closing session is resumed later; only a cancelled one is abandoned.
@@ -104,7 +103,14 @@ class PromptRunner:
             instructions = _instructions(self.live, self.instructions)
         prompt = _prompt(offered, instructions, text)
         governance = self.live.governance(tools, self.caller)
-        return await ask(prompt, session=session, governance=governance, stream=True, follows=True)
+        return await ask(
+            prompt,
+            session=session,
+            governance=governance,
+            stream=True,
+            follows=True,
+            budget=self.budget,
+        )
 
 
 async def abandon_prompt(live: LiveSession) -> bool:
@@ -160,11 +166,10 @@ async def answered_prompt(live: LiveSession, claim: KeyClaim) -> PromptResult | 
         return None
     text = await _answer_of(live, turn)
     if text is not None:
-        usage = known.usage if known else {}
-        session_id = live.session.session_id
-        return PromptResult(
-            session_id=session_id, turn=turn, status="completed", text=text, usage=usage
+        known = known or PromptResult(
+            session_id=live.session.session_id, turn=turn, status="completed"
         )
+        return replace(known, turn=turn, status="completed", text=text, pending=[])
     if known is not None and known.status == "completed":
         raise Refused("conflict", "what the prompt under this key answered was deleted")
     if await was_begun(live, claim) and turn == await turn_of(live):
@@ -228,40 +233,6 @@ def _instructions(live: LiveSession, of_host: str) -> str:
     return "\n\n".join(filter(None, texts))
 
 
-async def _decided(live: LiveSession, pending: tuple[ApprovalRequest, ...]) -> bool:
-    """Wait until one of the requests is decided, in any process, or expires; False when the
-    session is closing.
-    """
-    try:
-        while not live.is_closing:
-            # Before the store is read: a decision during the read must not be slept through.
-            decision = live.next_decision
-            for request in pending:
-                if await _is_over(live, request):
-                    return True
-            await wait_at_most(decision, _poll_delay(live, pending))
-    except asyncio.CancelledError:
-        # Closing cancels the prompts of a session; one that waits for approval loses nothing.
-        if not live.is_closing:
-            raise
-    return False
-
-
-def _poll_delay(live: LiveSession, pending: tuple[ApprovalRequest, ...]) -> float:
-    """How long to wait before the store is read again, at most until the first deadline."""
-    now = live.session.clock()
-    remaining = [request.deadline - now for request in pending if request.deadline is not None]
-    return max(0.0, min([POLL_SECONDS, *remaining]))
-
-
-async def _is_over(live: LiveSession, request: ApprovalRequest) -> bool:
-    session = live.session
-    if request.deadline is not None and session.clock() >= request.deadline:
-        return True
-    filed = await ask_store(session.store, session.store.approval, request.approval_id)
-    return filed is None or filed.state != "pending"
-
-
 async def _result(live: LiveSession, response: PromptResponse[Any]) -> PromptResult:
     usage = response.usage
     return PromptResult(
@@ -275,4 +246,6 @@ async def _result(live: LiveSession, response: PromptResponse[Any]) -> PromptRes
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
         },
+        cost=response.cost.dollars,
+        unpriced=sorted({f"{part.what} of {part.of}" for part in response.cost.unpriced}),
     )

@@ -43,6 +43,7 @@ _CHANGEABLE: Final = (
     "instructions",
     "policy",
     "approver",
+    "responder",
     "approve_own_calls",
     "hooks",
     "expected_tools",

@@ -16,6 +16,7 @@ from toolcrib.runtime import (
     audit_operations,
     call_operations,
     grant_operations,
+    question_operations,
 )
 from toolcrib.runtime.approval_messages import (
     ApprovalFacts,
@@ -69,6 +70,12 @@ from toolcrib.runtime.prompt_operations import (
     prompt_outcome,
     prompt_without_answer,
     was_begun,
+)
+from toolcrib.runtime.question_messages import (
+    AnsweredQuestion,
+    AnswerQuestion,
+    ListQuestions,
+    OpenQuestions,
 )
 from toolcrib.store.store import ask_store
 
@@ -270,7 +277,8 @@ class Service:
         if adapter is None:
             raise Refused("unavailable", "this runtime has no model; set an adapter (--adapter)")
         caller = who.caller(is_model=True)
-        return PromptRunner(live, adapter, self._config.instructions, caller)
+        config = self._config
+        return PromptRunner(live, adapter, config.instructions, caller, config.budget)
 
     async def list_approvals(self, params: ListApprovals, who: Principal) -> Inbox:
         """The requests for approval that the principal may see."""
@@ -315,6 +323,14 @@ class Service:
             decided_again,
             session_id=filed.request.session_id,
         )
+
+    async def list_questions(self, params: ListQuestions, who: Principal) -> OpenQuestions:
+        """The open questions of running calls that the principal may see."""
+        return question_operations.open_questions(self._sessions, params, who)
+
+    async def answer_question(self, params: AnswerQuestion, who: Principal) -> AnsweredQuestion:
+        """Answer a question of a running call, or decline to."""
+        return await question_operations.answer(self._sessions, params, who)
 
     async def list_grants(self, params: Nothing, who: Principal) -> Grants:
         """The grants, also those that no longer hold."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.errors import LeaseHeld, Refused, SessionNotFound
 from toolcrib.host_tools.session_tools import SessionTools
 from toolcrib.ledger.record import Record
+from toolcrib.runtime.attendance import LiveAttendance
 from toolcrib.runtime.audit_operations import list_sessions
 from toolcrib.runtime.client_tools import (
     ClientCalls,
@@ -469,7 +470,7 @@ class LiveSessions:
             is_wanted=is_wanted,
             on_removed=lambda name: self._tool_removed(session_id),
         )
-        return LiveSession(
+        live = LiveSession(
             session,
             tools,
             self._config,
@@ -479,6 +480,8 @@ class LiveSessions:
             own_tools=[tool.name for tool in own],
             opening=SessionOpening(who, params, self._clock()),
         )
+        session.attendance = LiveAttendance(live)
+        return live
 
     def _tool_removed(self, session_id: str) -> None:
         """A host tool was removed: a server tool of the same name may take its place."""

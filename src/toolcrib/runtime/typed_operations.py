@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         ToolFacts,
         Tools,
     )
+    from toolcrib.runtime.question_messages import AnswerAction, AnsweredQuestion, OpenQuestions
     from toolcrib.runtime.session_events import SessionEvents
     from toolcrib.store.call_query import RowDecision, SumKey
 
@@ -323,6 +324,24 @@ class TypedOperations(ABC):
             idempotency_key=idempotency_key,
         )
         return await self.run_operation("approvals.decide", params)
+
+    async def list_questions(self, *, session_id: str | None = None) -> OpenQuestions:
+        """The open questions of running calls, of one session or of all."""
+        return await self.run_operation("questions.list", _without_none(session_id=session_id))
+
+    async def answer_question(
+        self,
+        question_id: str,
+        value: Any = None,
+        *,
+        action: AnswerAction = "answer",
+        reason: str | None = None,
+    ) -> AnsweredQuestion:
+        """Answer a question of a running call with JSON that fits its schema; `decline` and
+        `cancel` take a `reason` in the place of a value.
+        """
+        params = _without_none(question_id=question_id, action=action, value=value, reason=reason)
+        return await self.run_operation("questions.answer", params)
 
     async def list_grants(self) -> Grants:
         """The grants, also those that no longer hold."""

@@ -86,8 +86,14 @@ class Questions:
         """Whom calls ask that have nobody nearer."""
         self.is_attended = False
         """Whether somebody looks at `pending` and answers; else a question without a responder is
-        declined at once.
+        declined at once. A server knows that itself.
         """
+
+    def can_be_answered(self, question: Question) -> bool:
+        """Whether somebody may answer a question without a responder."""
+        attendance = self._session.attendance
+        is_served = attendance is not None and attendance.has_responders(question.caller)
+        return self.is_attended or is_served
 
     def pending(self) -> list[Question]:
         """The questions that nobody has answered yet, oldest first."""

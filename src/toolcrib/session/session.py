@@ -43,7 +43,10 @@ from toolcrib.store.store import (
 from toolcrib.store.verification import settings_digest, verify_session
 
 if TYPE_CHECKING:
+    from toolcrib.approval.caller import Caller
+    from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.approval.question import Responder
+    from toolcrib.prices.cost import Cost
     from toolcrib.session.questions import Questions
     from toolcrib.session.state import ResumableState
     from toolcrib.session.transcript import Entry
@@ -66,6 +69,22 @@ class ExecutorState(Protocol):
 
     def restore(self, waiting: Iterable[str]) -> None:
         """The session went on from a state in which these calls wait."""
+        ...
+
+
+class Attendance(Protocol):
+    """The people behind a session that is served. Its host attaches it."""
+
+    def has_responders(self, caller: Caller) -> bool:
+        """Whether somebody may answer a question of a call."""
+        ...
+
+    def has_approvers(self, caller: Caller) -> bool:
+        """Whether a call may wait for a decision while the call around it runs."""
+        ...
+
+    async def decided(self, request: ApprovalRequest) -> bool:
+        """Wait until a request is decided or expires; False when the session is closing."""
         ...
 
 
@@ -125,6 +144,7 @@ class Session:
         self.approvals = Approvals(self)
         if responder is not None:
             self.questions.responder = responder
+        self.attendance: Attendance | None = None
         self.executor_state: ExecutorState | None = None
         """What the executors of this session share, attached by the first of them. Only
         `toolcrib.calls.call` uses it.
@@ -298,6 +318,12 @@ class Session:
         from toolcrib.session.transcript import transcript
 
         return transcript(self.records())
+
+    def cost(self, turn: int | None = None) -> Cost:
+        """What the requests to models and the provider-run calls cost, in all turns or in one."""
+        from toolcrib.session.transcript import SPENDING_KINDS, cost_in
+
+        return cost_in(self.events(kinds=SPENDING_KINDS), turn)
 
     def head(self) -> Head | None:
         """The end of the ledger: keep it elsewhere to find a cut tail later."""

@@ -19,7 +19,7 @@ from pydantic_core import to_json
 from toolcrib.approval.decision import Approve, Ballot
 from toolcrib.approval.grant import Grant
 from toolcrib.errors import InvalidState, LedgerBroken, SessionNotFound, UsageError
-from toolcrib.ledger.events import SessionRestored, ToolInvoked
+from toolcrib.ledger.events import SessionRestored
 from toolcrib.ledger.record import Record, deletion_end, events, verify
 from toolcrib.store.store import (
     ApprovalFiled,
@@ -32,7 +32,12 @@ from toolcrib.store.store import (
     OpenCall,
     every,
 )
-from toolcrib.store.verification import artifact_digest, settings_digest
+from toolcrib.store.verification import (
+    NAMING_KINDS,
+    artifact_digest,
+    named_artifacts,
+    settings_digest,
+)
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -132,12 +137,14 @@ def export_state(session: Session, *, key: bytes | None = None) -> ResumableStat
 
 
 def _artifacts(session: Session) -> Iterator[Artifact]:
-    """The whole results that calls left behind, where they have not been deleted."""
-    for event in session.events(kinds=(ToolInvoked.kind,)):
-        if isinstance(event, ToolInvoked) and event.artifact_id is not None:
-            text = session.store.artifact(session.session_id, event.artifact_id)
-            if text is not None:
-                yield Artifact(event.artifact_id, event.call_id, text)
+    """What the events name and the ledger does not hold, where it has not been deleted."""
+    kept: set[str] = set()
+    for event in session.events(kinds=NAMING_KINDS):
+        for artifact_id, _ in named_artifacts(event):
+            text = session.store.artifact(session.session_id, artifact_id)
+            if text is not None and artifact_id not in kept:
+                kept.add(artifact_id)
+                yield Artifact(artifact_id, getattr(event, "call_id", ""), text)
 
 
 def restore_state(session: Session, state: ResumableState, *, key: bytes | None = None) -> None:
@@ -228,7 +235,6 @@ def _check(state: ResumableState) -> None:
 def _check_artifacts(state: ResumableState) -> None:
     digests = {artifact.artifact_id: artifact_digest(artifact.text) for artifact in state.artifacts}
     for event in events(state.records, lambda: deletion_end(state.records)):
-        if not isinstance(event, ToolInvoked) or event.artifact_digest is None:
-            continue
-        if digests.get(event.artifact_id or "") != event.artifact_digest:
-            raise InvalidState(f"{event.artifact_id} in the state is not the result of its call")
+        for artifact_id, digest in named_artifacts(event):
+            if digest is not None and digests.get(artifact_id) != digest:
+                raise InvalidState(f"{artifact_id} in the state is not what its record names")

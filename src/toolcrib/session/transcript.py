@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.approval.grant import PastCall
 from toolcrib.ledger.events import (
@@ -16,11 +16,13 @@ from toolcrib.ledger.events import (
     Event,
     ToolInvoked,
 )
-from toolcrib.ledger.prompt_events import PromptStarted
+from toolcrib.ledger.prompt_events import FilesCited, ModelResponded, PromptStarted
 from toolcrib.ledger.record import MissingPayloads, Record
+from toolcrib.prices.cost import Cost, CostPart
 
 if TYPE_CHECKING:
     from toolcrib.store.store import Store
+    from toolcrib.tools.citations import GeneratedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
                 )
             case ToolInvoked():
                 entries.append(_invoked(event))
+            case FilesCited():
+                _add_files(entries, event)
             case ApprovalRequested(request=request):
                 tools[event.call_id] = request.tool.name
                 entries.append(
@@ -145,6 +149,22 @@ def _deleted(gap: list[Record]) -> Entry:
     return Entry(first.at, "", "", "deleted", f"What {which} said was deleted")
 
 
+def _add_files(entries: list[Entry], event: FilesCited) -> None:
+    """Complete the entry of a call whose files a later message cites."""
+    for index, entry in enumerate(entries):
+        if entry.call_id == event.call_id and entry.turn == event.turn and entry.value is not None:
+            entries[index] = replace(entry, value=_with_files(entry.value, event.files))
+
+
+def _with_files(value: Any, files: Sequence[GeneratedFile]) -> Any:
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if "files" in fields:
+            return {**fields, "files": [asdict(file) for file in files]}
+        return fields
+    return value
+
+
 def _invoked(event: ToolInvoked) -> Entry:
     return Entry(
         event.at,
@@ -158,3 +178,23 @@ def _invoked(event: ToolInvoked) -> Entry:
         turn=event.turn,
         parent_call_id=event.parent_call_id,
     )
+
+
+SPENDING_KINDS: Final = (ModelResponded.kind, ToolInvoked.kind)
+"""The kinds of records that have a cost."""
+
+
+def cost_in(happened: Iterable[Event], turn: int | None) -> Cost:
+    """What these events cost, in all turns or in one; what has no known price is named."""
+    cost = Cost()
+    for event in happened:
+        match event:
+            case ModelResponded() if turn in (None, event.turn):
+                tokens = event.usage.get("input_tokens", 0) + event.usage.get("output_tokens", 0)
+                unknown = CostPart("tokens", event.model or "", tokens, None)
+                cost += event.cost or Cost((unknown,))
+            case ToolInvoked(cost=Cost() as own) if turn in (None, event.turn):
+                cost += own
+            case _:
+                pass
+    return cost

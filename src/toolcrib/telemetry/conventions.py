@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toolcrib.tools.identity import ToolRef
 
 
-Attributes = dict[str, str | int | bool]
+Attributes = dict[str, str | int | float | bool]
 ToolType = Literal["function", "extension", "datastore"]
 
 ERROR_TYPE: Final = "error.type"
@@ -69,6 +69,8 @@ CALL_DECIDED_BY: Final = "toolcrib.call.decided_by"
 CALL_EXCEPTION: Final = "toolcrib.call.exception"
 CALL_OUTCOME: Final = "toolcrib.call.outcome"
 CALL_STILL_RUNNING: Final = "toolcrib.call.still_running"
+COST: Final = "toolcrib.cost"
+"""In US dollars."""
 PRINCIPAL: Final = "toolcrib.principal"
 PRINCIPAL_GROUPS: Final = "toolcrib.principal.groups"
 PROMPT_OUTCOME: Final = "toolcrib.prompt.outcome"

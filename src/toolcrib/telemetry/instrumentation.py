@@ -35,6 +35,7 @@ from toolcrib.ledger.prompt_events import (
 from toolcrib.session.turns import turn_here
 from toolcrib.telemetry.approval_spans import ApprovalSpans
 from toolcrib.telemetry.call_spans import CallSpans
+from toolcrib.telemetry.conventions import OTHER, RESPONSE_MODEL
 from toolcrib.telemetry.metrics import Metrics, labels_of
 from toolcrib.telemetry.spans import SpanFactory
 from toolcrib.telemetry.turn_spans import TurnTracker
@@ -112,7 +113,7 @@ class Instrumentation:
             self._subscribe(ApprovalDecided, self._on_decided),
             self._subscribe(PromptStarted, self._turns.start),
             self._subscribe(FilesStaged, self._on_staged),
-            self._subscribe(ModelResponded, self._turns.answer),
+            self._subscribe(ModelResponded, self._on_responded),
             self._subscribe(PromptAnswered, self._turns.finish),
             self._subscribe(PromptResumed, self._turns.start),
             self._subscribe(ModelAsked, self._turns.request),
@@ -158,11 +159,16 @@ class Instrumentation:
         self._calls.lose(event)
         self._metrics.call_unrecorded(labels_of(event.tool, self._turns.agent(turn_here())))
 
+    def _on_responded(self, event: ModelResponded) -> None:
+        self._turns.answer(event)
+        self._metrics.add_cost({RESPONSE_MODEL: event.model or OTHER}, event.cost)
+
     def _on_invoked(self, event: ToolInvoked) -> None:
         self._calls.finish(event)
         self._approvals.finish(event)
         labels = labels_of(event.tool, self._turns.agent(turn_here()), event.capability)
         self._metrics.call_ended(labels, event.failure)
+        self._metrics.add_cost(labels, event.cost)
         if event.origin == "provider" and event.duration_seconds > 0:
             self._metrics.record_duration(labels, event.duration_seconds, event.failure)
         self._turns.invoked(event)

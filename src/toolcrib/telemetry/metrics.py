@@ -14,6 +14,7 @@ from toolcrib.telemetry.conventions import (
     CALL_TIMEOUTS,
     CALLS,
     CALLS_ACTIVE,
+    COST,
     DURATION_BUCKETS,
     ERROR_TYPE,
     EXECUTE_TOOL_DURATION,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from toolcrib.approval.decision import Decided
     from toolcrib.failures import Failure
+    from toolcrib.prices.cost import Cost
     from toolcrib.tools.identity import ToolRef
 
 
@@ -55,6 +57,15 @@ class Metrics:
             "{decision}",
             "Decisions on approval requests, by decision and kind of actor.",
         )
+        self._cost = meter.create_counter(
+            COST, "{USD}", "US dollars for requests to models and for provider-run calls."
+        )
+
+    def add_cost(self, labels: Attributes, cost: Cost | None) -> None:
+        """Count what a request to a model, or a provider-run call, cost."""
+        dollars = None if cost is None else cost.dollars
+        if dollars is not None:
+            self._cost.add(dollars, labels)
 
     def handler_started(self, labels: Attributes) -> None:
         """A handler starts to run."""

@@ -24,6 +24,7 @@ from toolcrib.ledger.prompt_events import ModelResponded, TurnEnded
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from toolcrib.prices.cost import Cost
     from toolcrib.session.bus import EventBus
 
 MAX_TOOLS: Final = 500
@@ -123,6 +124,13 @@ class PrometheusMetrics:
             ("model", "kind"),
             registry=registry,
         )
+        self._cost = Counter(
+            "toolcrib_cost_dollars",
+            "US dollars for requests to models and for provider-run calls, where the price is "
+            "known.",
+            ("what", "name"),
+            registry=registry,
+        )
 
     def _create_server_metrics(self, registry: CollectorRegistry) -> None:
         Info("toolcrib_build", "The version of Toolcrib.", registry=registry).info(
@@ -219,6 +227,7 @@ class PrometheusMetrics:
         status = "completed" if event.failure is None else event.failure.kind
         whose = (self._principals.label(event.principal),) if self._by_principal else ()
         self._calls.labels(tool, status, place, *whose).inc()
+        self._add_cost("call", tool, event.cost)
         if event.duration_seconds > 0:
             self._call_seconds.labels(tool, place).observe(event.duration_seconds)
         if event.waited_seconds > 0:
@@ -242,6 +251,12 @@ class PrometheusMetrics:
         for kind, count in event.usage.items():
             if kind in TOKEN_KINDS:
                 self._tokens.labels(model, TOKEN_KINDS[kind]).inc(count)
+        self._add_cost("model", model, event.cost)
+
+    def _add_cost(self, what: str, name: str, cost: Cost | None) -> None:
+        dollars = None if cost is None else cost.dollars
+        if dollars is not None:
+            self._cost.labels(what, name).inc(dollars)
 
 
 def _key(
@@ -255,5 +270,6 @@ TOKEN_KINDS: Final = {
     "output_tokens": "output",
     "cached_tokens": "cached",
     "reasoning_tokens": "reasoning",
+    "cache_write_tokens": "cache_write",
 }
 """The kinds of tokens that are counted, by their names in a model's usage."""

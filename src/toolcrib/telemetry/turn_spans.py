@@ -23,6 +23,7 @@ from toolcrib.telemetry.conventions import (
     AGENT_NAME,
     CHAT,
     CONVERSATION_ID,
+    COST,
     ERROR_TYPE,
     EXECUTE_TOOL,
     INPUT_MESSAGES,
@@ -143,6 +144,8 @@ class StepSpan:
             facts[PROVIDER_NAME] = provider_name(event.provider)
         if event.failure is not None:
             facts[ERROR_TYPE] = event.failure.kind
+        if event.cost is not None and (dollars := event.cost.dollars) is not None:
+            facts[COST] = dollars
         if captures_content:
             facts |= call_content(event)
         return facts
@@ -174,6 +177,8 @@ def _answer(event: ModelResponded) -> Attributes:
         facts[RESPONSE_MODEL] = event.model
     if event.response_id is not None:
         facts[RESPONSE_ID] = event.response_id
+    if event.cost is not None and (dollars := event.cost.dollars) is not None:
+        facts[COST] = dollars
     usage = {name: event.usage.get(key, 0) for key, name in USAGE.items()}
     return facts | {name: tokens for name, tokens in usage.items() if tokens}
 

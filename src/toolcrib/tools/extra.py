@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.handler_code import CREDENTIAL
 
 _FIXED: Final = frozenset({"type", "kind"})
 """What a tool is; a field beside its options cannot make it another."""
+
+_SECRET_NAME: Final = re.compile(
+    r"(?:.*[_-])?(?:auth|authorization|cookies?|credentials?|headers|keys?|password|secrets?|token)",
+    re.IGNORECASE,
+)
+"""Names whose last word says that the value is secret: `api_key`, and not `token_budget`."""
+_SHORTEST_SECRET: Final = 6
+"""A shorter text would be hidden in words that have nothing to do with it."""
 
 
 def check_extra(name: str, extra: object) -> dict[str, Any]:
@@ -39,7 +47,8 @@ def check_extra(name: str, extra: object) -> dict[str, Any]:
 def secrets_of_extra(extra: Mapping[str, Any]) -> Iterator[str]:
     """Every text in the fields whose names say that they hold a secret."""
     for field, value in extra.items():
-        yield from _texts(value) if CREDENTIAL.search(field) else _secrets(value)
+        is_secret = _SECRET_NAME.fullmatch(field) is not None
+        yield from _texts(value) if is_secret else _secrets(value)
 
 
 def _secrets(value: Any) -> Iterator[str]:
@@ -52,7 +61,7 @@ def _secrets(value: Any) -> Iterator[str]:
 
 def _texts(value: Any) -> Iterator[str]:
     match value:
-        case str():
+        case str() if len(value) >= _SHORTEST_SECRET:
             yield value
         case dict():
             for member in cast("dict[str, Any]", value).values():

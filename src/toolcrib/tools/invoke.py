@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool, UsageError
+from toolcrib.tools.output_hook import beside_handler, output_hook_of
 from toolcrib.tools.signature import (
     Signature,
     check_positional,
@@ -41,6 +42,14 @@ def bind(tool: Tool[Any, Any]) -> Bound:
     if handler is None:
         return Bound(_refusal(tool), is_async=False, wants_context=False)
     refuse_generators(handler, tool.name)
+    bound = _bind(tool, handler)
+    if output_hook_of(tool) is None:
+        return bound
+    invoke = beside_handler(bound.invoke, tool, is_async=bound.is_async)
+    return replace(bound, invoke=invoke, wants_context=True)
+
+
+def _bind(tool: Tool[Any, Any], handler: Callable[..., Any]) -> Bound:
     match tool.calling:
         case "input":
             check_positional(handler, tool.name)

@@ -63,7 +63,7 @@ def check_domains(field: str, domains: object) -> None:
         if not isinstance(domain, str) or not _is_domain(domain):
             raise InvalidTool(
                 f"{field}: {domain!r} is not a domain; write the bare name, like 'example.org', "
-                "without protocol, port, path or spaces"
+                "without protocol, port, path or spaces, and no address or top-level domain alone"
             )
 
 
@@ -73,4 +73,7 @@ def _is_domain(domain: str) -> bool:
         wire = domain.encode("idna").decode("ascii")
     except UnicodeError:
         return False
-    return len(wire) <= LONGEST_DOMAIN and all(map(_LABEL.fullmatch, wire.split(".")))
+    labels = wire.split(".")
+    # One label alone is a whole top-level domain, and no top-level domain is a number.
+    is_within = len(labels) > 1 and not labels[-1].isdigit()
+    return is_within and len(wire) <= LONGEST_DOMAIN and all(map(_LABEL.fullmatch, labels))

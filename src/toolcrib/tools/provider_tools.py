@@ -19,6 +19,8 @@ from typing import (
     runtime_checkable,
 )
 
+from typing_extensions import TypeVar as DefaultTypeVar
+
 from toolcrib.errors import InvalidTool
 from toolcrib.tools import rules
 from toolcrib.tools.extra import check_extra
@@ -54,6 +56,7 @@ class NativeTool(Tool[P, R], Generic[P, R]):
                 "declare a Tool or a ProviderTool to run code of your own"
             )
         self._check_types()
+        rules.check_provider_run(self)
 
     @property
     def place(self) -> Place:
@@ -91,6 +94,7 @@ class HostedToolOutput(Protocol):
 
 
 ConfigT = TypeVar("ConfigT", bound=HostedToolConfig)
+OutputT = DefaultTypeVar("OutputT", bound=HostedToolOutput, default=Any)
 
 
 class HostedFields(TypedDict, total=False):
@@ -101,8 +105,9 @@ class HostedFields(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostedTool(NativeTool[None, Any], Generic[ConfigT]):
-    """A capability that adapters map to their provider by `kind`.
+class HostedTool(NativeTool[None, OutputT], Generic[ConfigT, OutputT]):
+    """A capability that adapters map to their provider by `kind`. `OutputT` is what
+    `PromptResponse.output_of` gives for it, as a type checker sees it.
 
     It has no params and no handler: the provider runs it, and the codec of the adapter parses its
     output. `fallback` names a local tool for providers that lack the kind; without one, that is an
@@ -140,6 +145,13 @@ class HostedTool(NativeTool[None, Any], Generic[ConfigT]):
             raise InvalidTool(
                 f"tool {self.name!r}: kind must name a capability, like 'web_search'; "
                 f"it is {self.kind!r}"
+            )
+        kind_of_config = getattr(self.config, "kind", self.kind)
+        if kind_of_config != self.kind:
+            raise InvalidTool(
+                f"tool {self.name!r}: kind is {self.kind!r}, and its config is a "
+                f"{type(self.config).__name__}, which is for {kind_of_config!r}; give it a config "
+                "of its own kind"
             )
 
     def _check_types(self) -> None:
@@ -194,6 +206,8 @@ class ProviderTool(Tool[P, R], Generic[P, R, C]):
             )
         if self.config is not None:
             check_frozen_config(self.name, self.config)
+        if self.handler is None:
+            rules.check_provider_run(self)
         rules.check_callable(self.name, "handle_provider_output", self.handle_provider_output)
         object.__setattr__(self, "extra", check_extra(self.name, self.extra))
 

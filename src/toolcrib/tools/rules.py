@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypedDict, cast, get_args
+from dataclasses import fields
+from typing import Any, Final, Literal, TypedDict, cast, get_args
 
 from toolcrib.errors import InvalidTool
 
@@ -28,6 +29,21 @@ _SEMVER = re.compile(
 )
 
 
+_NOT_AT_THE_PROVIDER: Final[Mapping[str, str]] = {
+    "timeout": "bound the prompt instead, with Budget(seconds=...)",
+    "max_result_chars": "the provider decides what the model sees; use an option of the kind",
+    "cut": "the provider decides what the model sees; use an option of the kind",
+    "one_at_a_time": "ask the provider, with settings={'parallel_tool_calls': False}",
+    "uses": "it has no handler that could call other tools; leave it out",
+    "requires": "no client runs it; offer it with available_when, or in a section with enabled=",
+    "deprecated": "the provider tells the model nothing of it; say it in the section's text",
+    "output_schema": "the provider defines the result; name a dataclass as result_type",
+    "json_schema": "the provider defines the arguments; leave it out",
+    "approval_metadata": "nobody is asked before its calls; requires_approval withholds it",
+}
+"""Rules that only a handler obeys, and what to do instead where the provider runs a tool."""
+
+
 class ToolRules(TypedDict, total=False):
     """The fields that any tool accepts besides name, description, types and handler."""
 
@@ -46,6 +62,21 @@ class ToolRules(TypedDict, total=False):
     source: str
     approval_metadata: Callable[[], Mapping[str, Any] | None] | None
     requires: tuple[str, ...]
+
+
+def check_provider_run(tool: Any) -> None:
+    """Refuse rules that mean nothing for a tool that the provider runs: a rule that nobody obeys
+    would be taken for one that holds.
+    """
+    for field in fields(tool):
+        advice = _NOT_AT_THE_PROVIDER.get(field.name)
+        if field.name == "uses" and getattr(tool, "handle_provider_output", None) is not None:
+            # Its output hook may call them.
+            continue
+        if advice is not None and getattr(tool, field.name) != field.default:
+            raise InvalidTool(
+                f"tool {tool.name!r}: the provider runs it, so {field.name} has no effect; {advice}"
+            )
 
 
 def check_name(name: object, source: str) -> None:

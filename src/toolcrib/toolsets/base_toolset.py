@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
@@ -65,6 +66,7 @@ class BaseToolset(ABC):
     """
 
     _agent_toolset: AbstractToolset[Any] | None = None
+    _own_agent_toolset: AbstractToolset[Any] | None = None
 
     @property
     def id(self) -> str | None:
@@ -103,6 +105,12 @@ class BaseToolset(ABC):
         `agent.override(toolsets=[...])`, durable execution.
         """
         if self._agent_toolset is None:
+            self._agent_toolset = self.own_for_agent()
+        return self._agent_toolset
+
+    def own_for_agent(self) -> AbstractToolset[Any]:
+        """The same, of the tools that are this toolset's own."""
+        if self._own_agent_toolset is None:
             try:
                 from toolcrib.toolsets.agent_bridge.toolset import AgentToolset
             except ImportError as error:
@@ -110,12 +118,15 @@ class BaseToolset(ABC):
                     f"`for_agent` needs pydantic-ai, which cannot be imported ({error}); "
                     "install toolcrib[pydantic-ai]"
                 ) from error
-            self._agent_toolset = AgentToolset(self)
-        return self._agent_toolset
+            self._own_agent_toolset = AgentToolset(self)
+        return self._own_agent_toolset
 
-    def __call__(self, ctx: RunContext[Any], /) -> AbstractToolset[Any]:
+    def __call__(
+        self, ctx: RunContext[Any], /
+    ) -> AbstractToolset[Any] | Awaitable[AbstractToolset[Any]]:
         """The toolset of an agent run; pydantic-ai asks for it at every step.
 
-        Always the same object, so that a run enters it once and leaves it at its end.
+        The same object as long as nothing changes, so that a run enters it once and leaves it at
+        its end.
         """
         return self.for_agent()

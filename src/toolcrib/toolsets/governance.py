@@ -50,7 +50,7 @@ def govern(
             f"govern takes a toolset of pydantic-ai, not {type(toolset).__name__}; functions go "
             "into FunctionToolset([...]), tools of Toolcrib into Toolset(tools=[...])"
         )
-    terms = RunTerms(wrap_hooks(hooks), policy, approver, limits, bind_to)
+    terms = RunTerms(_lenient(hooks), policy, approver, limits, bind_to)
     return GovernedToolset(toolset, GovernedTools(terms, RunContexts(ctx, context), source))
 
 
@@ -71,5 +71,10 @@ def govern_agent(
     from toolcrib.toolsets.agent_bridge.agent_governance import AgentGovernance
     from toolcrib.toolsets.agent_bridge.governed_toolset import GovernedTools
 
-    terms = RunTerms(wrap_hooks(hooks), policy, approver, limits, bind_to)
+    terms = RunTerms(_lenient(hooks), policy, approver, limits, bind_to)
     return AgentGovernance(GovernedTools(terms, RunContexts(ctx, context), source))
+
+
+def _lenient(hooks: Hooks | None) -> Hooks | None:
+    """Which tools there are is known in a run only, and may change from step to step."""
+    return None if hooks is None else wrap_hooks(hooks.lenient())

@@ -96,7 +96,8 @@ class RunExecutor(Executor):
 
     def has_pre_hooks(self, name: str) -> bool:
         """Whether hooks may rewrite the arguments of a tool."""
-        chain = self._chains.get(name)
+        tool = self._table.get(name)
+        chain = None if tool is None else self._chains.get(tool)
         return chain is not None and chain.has_pre
 
     @cached_property

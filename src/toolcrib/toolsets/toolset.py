@@ -1,35 +1,39 @@
-"""`Toolset`: runs tools written as classes, with hooks and approval."""
+"""`Toolset`: runs tools of every style, with hooks and approval, for programs and agents."""
 
 from __future__ import annotations
 
 import functools
 import sys
 from collections.abc import Awaitable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from toolcrib.approval.globs import name_matches
-from toolcrib.approval.tool_names import check_approval_list
+from toolcrib.approval.tool_names import check_approval_list, check_hook_names
 from toolcrib.calls.hooks import GlobalHooks, Hooks, PostHook, PreHook
 from toolcrib.calls.outcome import Limits
+from toolcrib.calls.tool_table import check_rules
 from toolcrib.context import AgentContext
-from toolcrib.errors import DuplicateTool, InvalidTool, UsageError
+from toolcrib.errors import DuplicateTool, UsageError
 from toolcrib.tools.context import ToolContext
-from toolcrib.tools.decorator import FunctionTool
-from toolcrib.toolsets.base_tool import AsyncHandler, BaseTool, GovernedFunction
+from toolcrib.tools.prepared_tool import PreparedTool, prepare
+from toolcrib.toolsets.base_tool import AsyncHandler, BaseTool
 from toolcrib.toolsets.base_toolset import BaseToolset, HookableToolsetTool, SignalRecorder
-from toolcrib.toolsets.run_executor import RunExecutor
-from toolcrib.toolsets.user_code import (
-    LIBRARY,
-    takes_tool_context,
-    wrap_handler,
-    wrap_post_hook,
-    wrap_pre_hook,
+from toolcrib.toolsets.run_contexts import ContextOf, RunContexts
+from toolcrib.toolsets.run_executor import DEFERRING, RunExecutor
+from toolcrib.toolsets.run_terms import RunTerms
+from toolcrib.toolsets.tool_styles import (
+    AnyStyle,
+    DeclaredTool,
+    base_tool,
+    prepare_declared,
+    read_inputs,
 )
+from toolcrib.toolsets.user_code import LIBRARY, takes_tool_context, wrap_handler, wrap_hooks
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
-    from pydantic_ai.toolsets import ToolsetTool
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
     from toolcrib.approval.approvers import Approver
     from toolcrib.approval.policy import Policy
@@ -39,27 +43,41 @@ if TYPE_CHECKING:
     from toolcrib.tools.identity import BindTo
     from toolcrib.tools.tool import Tool
     from toolcrib.toolsets.agent_bridge.calls import AgentCalls
+    from toolcrib.toolsets.agent_bridge.governed_toolset import RunToolsets
     from toolcrib.toolsets.agent_bridge.tools import AgentTools
+
+
+@dataclass(slots=True, eq=False)
+class ToolsetBridge:
+    """What a toolset keeps for one context: its executor, and the tools as the context has them."""
+
+    executor: RunExecutor
+    hookable: dict[str, HookableToolsetTool]
+    sourced: dict[str, Tool[Any, Any]] = field(default_factory=dict[str, "Tool[Any, Any]"])
+    agent: tuple[AgentCalls, AgentTools] | None = None
 
 
 class Toolset(BaseToolset):
     """Runs tools through the executor, for programs and for pydantic-ai agents.
 
-    A tool is a `BaseTool` class, an instance of one, or a function under `@tool`. A run of an agent
-    whose deps are another `AgentContext` is a run of that context: its calls are in the ledger of
-    its session. The approval lists of both contexts apply.
+    It takes tools of every style, registries, mounted MCP servers and toolsets of pydantic-ai. A
+    run of an agent belongs to the `AgentContext` in its deps, which `context` finds in deps of
+    another form, else to `ctx`, else to a context of its conversation: calls are in the ledger of
+    that context's session, and its approval list counts. The list of `ctx` counts beside it.
 
-    Order around a call: global pre hook, the tool's pre hook, the tool, its post hook, global post
-    hook. Subclasses may override `_call_tool_func` to change how the tool itself is run.
-    `id` and `max_retries` are for agents: the toolset's name among the agent's toolsets, and how
-    often a model may retry a tool that sets no `max_retries`.
+    Order around a call: hooks from the outermost to the innermost, the tool, and back; see `Hooks`.
+    Subclasses may override `_call_tool_func` to change how the tool itself is run. `id` and
+    `max_retries` are for agents: the toolset's name among the agent's toolsets, and how often a
+    model may retry a tool that sets no `max_retries`.
     """
 
     def __init__(
         self,
-        ctx: AgentContext,
-        tools: Iterable[type[BaseTool] | BaseTool | FunctionTool[..., Any]],
+        ctx: AgentContext | None = None,
+        tools: Iterable[AnyStyle] = (),
         *,
+        context: ContextOf | None = None,
+        hooks: Hooks | None = None,
         pre_hooks: Mapping[str, PreHook] | None = None,
         post_hooks: Mapping[str, PostHook] | None = None,
         global_hooks: GlobalHooks | None = None,
@@ -72,44 +90,68 @@ class Toolset(BaseToolset):
         id: str | None = None,
         max_retries: int | None = None,
     ) -> None:
-        self.ctx = ctx
+        self._contexts = RunContexts(_checked_context(ctx), context)
+        self._direct = ctx
+        self._runs: RunToolsets | None = None
         self.pre_hooks = dict(pre_hooks or {})
         self.post_hooks = dict(post_hooks or {})
         self.global_hooks = global_hooks or GlobalHooks()
         self.max_retries = max_retries
         self._id = id
         self._skip_unavailable = skip_unavailable
-        self._tools = _instantiate(tools)
-        hooks = self._hooks(hook_timeout)
-        hooks.check(self._tools)
-        self._hookable_tools: dict[str, HookableToolsetTool] = {}
-        self._options: dict[str, Any] = {
-            "hooks": hooks,
-            "policy": policy,
-            "approver": approver,
-            "limits": Limits(timeout=timeout),
-            "bind_to": bind_to,
-        }
-        self._executor = RunExecutor(
-            ctx.session,
-            [self._declared(tool) for tool in self._tools.values()],
-            **self._options,
-        )
-        check_approval_list(ctx.need_user_approve_tools, self._tools)
-        for name, prepared in self._executor.tools.items():
-            self._hookable_tools[name] = HookableToolsetTool(
-                self._tools[name], prepared.tool.timeout or timeout, prepared.declaration
-            )
-        self._instructing = {
-            name: takes_tool_context(tool.get_instruction)
-            for name, tool in self._tools.items()
-            if type(tool).get_instruction is not BaseTool.get_instruction
-        }
+        self._inputs = read_inputs(tools)
+        self._tools = self._inputs.tools
+        limits = Limits(timeout=timeout)
+        self._terms = RunTerms(self._hooks(hooks, hook_timeout), policy, approver, limits, bind_to)
+        self._prepared: dict[str, PreparedTool] = {}
+        self._hookable: dict[str, HookableToolsetTool] = {}
+        for name, tool in self._tools.items():
+            self._prepared[name], self._hookable[name] = self._prepare(tool)
+        self._check_terms()
+        if ctx is not None:
+            self._bridge(ctx)
+
+    @property
+    def ctx(self) -> AgentContext:
+        """The context of calls that are part of no run. A toolset without one makes its own."""
+        if self._direct is None:
+            self._direct = AgentContext()
+        return self._direct
+
+    def context_of(self, run: RunContext[Any]) -> AgentContext:
+        """The context that the calls of a run belong to."""
+        return self._contexts.of(run)
 
     @property
     def id(self) -> str | None:
         """The toolset's name among the toolsets of an agent, if it has one."""
         return self._id
+
+    def for_agent(self) -> AbstractToolset[Any]:
+        """This toolset as pydantic-ai's `AbstractToolset`, the same object at every call. Toolsets
+        of pydantic-ai among the tools are part of it, governed like the rest.
+        """
+        if self._agent_toolset is None and self._inputs.foreign:
+            from toolcrib.toolsets.agent_bridge.governed_toolset import combined
+
+            self._agent_toolset = combined(
+                self.own_for_agent(), self._inputs.foreign, self._terms, self._contexts
+            )
+        return super().for_agent()
+
+    def __call__(
+        self, ctx: RunContext[Any], /
+    ) -> AbstractToolset[Any] | Awaitable[AbstractToolset[Any]]:
+        """The toolset of an agent run. Toolsets of pydantic-ai may be others in each run and each
+        step.
+        """
+        if not self._inputs.foreign:
+            return self.for_agent()
+        if self._runs is None:
+            from toolcrib.toolsets.agent_bridge.governed_toolset import RunToolsets
+
+            self._runs = RunToolsets(self.for_agent())
+        return self._runs.of(ctx)
 
     @overload
     async def get_tools(self, ctx: None = None) -> dict[str, HookableToolsetTool]: ...
@@ -118,18 +160,18 @@ class Toolset(BaseToolset):
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]: ...
 
     async def get_tools(self, ctx: Any = None) -> Any:
-        """The available tools by name; for a run context, in the types of its agent."""
+        """The available tools by name; for a run context, in the types of its agent. Toolsets of
+        pydantic-ai list theirs in a run only.
+        """
         if not _is_run_context(ctx):
-            return {
-                name: tool
-                for name, tool in self._hookable_tools.items()
-                if self._is_shown(tool.tool)
-            }
-        calls, tools = self._bridge(ctx)
+            tools = self._current(self.ctx).hookable
+            return {name: tool for name, tool in tools.items() if self._is_shown(tool.tool)}
+        bridge = self._current(self._contexts.of(ctx))
+        calls, tools = self._agent(bridge)
         await calls.settle(ctx)
         return {
-            name: tools.tool(self._executor.tools[name], hookable, ctx)
-            for name, hookable in self._hookable_tools.items()
+            name: tools.tool(bridge.executor.tools[name], hookable, ctx)
+            for name, hookable in bridge.hookable.items()
             if self._is_shown(hookable.tool)
         }
 
@@ -138,11 +180,13 @@ class Toolset(BaseToolset):
 
         Without `ctx`, the tools get a context of the session that belongs to no call.
         """
-        tools = [self._tools[name] for name in self._instructing]
+        is_run = _is_run_context(ctx)
+        context = self._contexts.of(ctx) if is_run else self.ctx
+        tools = [hookable.tool for hookable in self._current(context).hookable.values()]
         texts = [
-            tool.get_instruction(self._instruction_context(tool, ctx))
+            tool.get_instruction(self._instruction_context(tool, ctx, context.session))
             for tool in tools
-            if tool.is_available()
+            if _instructs(tool) and tool.is_available()
         ]
         return "\n\n".join(text for text in texts if text) or None
 
@@ -156,23 +200,28 @@ class Toolset(BaseToolset):
         run context of an agent, values and exceptions are pydantic-ai's.
         """
         if isinstance(tool_args, dict) and _is_run_context(ctx):
-            return await self._bridge(ctx)[0].call(name, tool_args, ctx)
+            bridge = self._bridge(self._contexts.of(ctx))
+            return await self._agent(bridge)[0].call(name, tool_args, ctx)
         return (await self.call(name, tool_args, ctx)).unwrap()
 
     async def call(self, name: str, tool_args: RawArguments, ctx: Any = None) -> Outcome:
         """Call a tool and return its outcome; a failure does not raise."""
+        executor = self._current(self.ctx).executor
         call_id = ctx if isinstance(ctx, str) else getattr(ctx, "tool_call_id", None)
-        if call_id and self._executor.is_waiting(call_id):
+        if call_id and executor.is_waiting(call_id):
             # What was approved runs, whatever the arguments are now.
             tool_args = None
-        return await self._executor.call(name, tool_args, call_id=call_id or None)
+        return await executor.call(name, tool_args, call_id=call_id or None)
 
     async def resume(self) -> list[Outcome]:
         """Continue the calls of this toolset that waited for a decision."""
+        executor = self._current(self.ctx).executor
         call_ids = [
-            call.call_id for call in self.ctx.session.open_calls() if call.tool.name in self._tools
+            call.call_id
+            for call in self.ctx.session.open_calls()
+            if call.tool.name in executor.tools
         ]
-        return await self._executor.resume(call_ids)
+        return await executor.resume(call_ids)
 
     def served_tools(self) -> list[Tool[Any, Any]]:
         """The tools as a runtime serves them: with the timeout of the toolset, and those that its
@@ -180,29 +229,36 @@ class Toolset(BaseToolset):
         approver of its own: those of a runtime decide.
         """
         for option in ("policy", "approver"):
-            if self._options[option] is not None:
+            if getattr(self._terms, option) is not None:
                 raise UsageError(
                     f"a toolset of a runtime has no {option} of its own, because the runtime "
                     f"decides for all tools alike; give RuntimeConfig the {option}"
                 )
-        return [self._served(prepared.tool) for prepared in self._executor.tools.values()]
+        if self._inputs.may_grow:
+            raise UsageError(
+                "a toolset of a runtime has tools only; give RuntimeConfig its registry and MCP "
+                "servers, and an agent its toolsets"
+            )
+        return [self._served(prepared.tool) for prepared in self._prepared.values()]
 
     def _served(self, tool: Tool[Any, Any]) -> Tool[Any, Any]:
-        is_listed = any(name_matches(glob, tool.name) for glob in self.ctx.need_user_approve_tools)
+        own = self._contexts.own
+        listed = [] if own is None else own.need_user_approve_tools
+        is_listed = any(name_matches(glob, tool.name) for glob in listed)
         return replace(
             tool,
-            timeout=self._hookable_tools[tool.name].timeout,
+            timeout=self._hookable[tool.name].timeout,
             requires_approval=tool.requires_approval or is_listed,
         )
 
     @property
     def served_hooks(self) -> Hooks:
         """The hooks around these tools."""
-        return self._options["hooks"]
+        return self._terms.hooks or Hooks()
 
     def cancel(self, call_id: str) -> bool:
         """Stop one running call without stopping the agent run; False when it is not running."""
-        return self._executor.cancel(call_id)
+        return self._bridge(self.ctx).executor.cancel(call_id)
 
     async def _call_tool_func(
         self, args: dict[str, Any], ctx: Any, tool: HookableToolsetTool
@@ -213,27 +269,54 @@ class Toolset(BaseToolset):
     def _is_shown(self, tool: BaseTool) -> bool:
         return not self._skip_unavailable or tool.is_available()
 
-    def _hooks(self, timeout: float | None) -> Hooks:
-        return Hooks(
-            global_pre=wrap_pre_hook(self.global_hooks.pre),
-            global_post=wrap_post_hook(self.global_hooks.post),
-            pre={name: wrap_pre_hook(hook) for name, hook in self.pre_hooks.items()},
-            post={name: wrap_post_hook(hook) for name, hook in self.post_hooks.items()},
+    def _hooks(self, hooks: Hooks | None, timeout: float | None) -> Hooks:
+        own = Hooks(
+            global_pre=self.global_hooks.pre,
+            global_post=self.global_hooks.post,
+            pre=self.pre_hooks,
+            post=self.post_hooks,
             timeout=timeout,
         )
+        both = own if hooks is None else Hooks.combined([hooks, own])
+        return wrap_hooks(both.lenient(self._inputs.may_grow))
 
-    def _declared(self, tool: BaseTool) -> Tool[Any, Any]:
-        declared = tool.to_tool(self._handler(tool))
-        return declared if self._skip_unavailable else replace(declared, available_when=None)
+    def _check_terms(self) -> None:
+        """Refuse hooks, rules and approval lists that could never take effect."""
+        policy, hooks, own = self._terms.policy, self._terms.hooks, self._contexts.own
+        if policy is not None:
+            check_rules(policy, self._prepared.values())
+        if hooks is not None:
+            hooks.check(self._prepared)
+            if self._inputs.may_grow:
+                check_hook_names(hooks.names(), self._prepared)
+        if own is not None and not self._inputs.may_grow:
+            check_approval_list(own.need_user_approve_tools, self._prepared)
 
-    def _handler(self, tool: BaseTool) -> AsyncHandler:
-        if type(self)._call_tool_func is Toolset._call_tool_func:
-            return wrap_handler(tool.call, tool.call)
+    def _prepare(self, tool: BaseTool) -> tuple[PreparedTool, HookableToolsetTool]:
+        """The tool for executors, and as an override of `_call_tool_func` gets it."""
+        bind_to, timeout = self._terms.bind_to, (self._terms.limits or Limits()).timeout
+        is_overridden = type(self)._call_tool_func is not Toolset._call_tool_func
+        hookable: list[HookableToolsetTool] = []
+        override = self._overriding(hookable) if is_overridden else None
+        if isinstance(tool, DeclaredTool):
+            prepared = prepare_declared(tool, bind_to, override)
+        else:
+            handler = tool.call if override is None else functools.wraps(tool.call)(override)
+            declared = tool.to_tool(wrap_handler(cast("AsyncHandler", handler), tool.call))
+            if not self._skip_unavailable:
+                declared = replace(declared, available_when=None)
+            prepared = prepare(declared, bind_to=bind_to)
+        hookable.append(
+            HookableToolsetTool(tool, prepared.tool.timeout or timeout, prepared.declaration)
+        )
+        return prepared, hookable[0]
 
-        @functools.wraps(tool.call)
+    def _overriding(self, hookable: list[HookableToolsetTool]) -> AsyncHandler:
+        """What runs a tool by way of `_call_tool_func`."""
+
         async def handler(ctx: Any, /, **args: Any) -> Any:
-            hookable = self._hookable_tools[tool.name]
-            recorder = SignalRecorder(hookable.tool, hookable.timeout, hookable.tool_def)
+            tool = hookable[0]
+            recorder = SignalRecorder(tool.tool, tool.timeout, tool.tool_def)
             result = await _value_or_error(self._call_tool_func(args, ctx, recorder))
             if recorder.signals:
                 raise recorder.signals[0]
@@ -241,50 +324,78 @@ class Toolset(BaseToolset):
                 raise result
             return result
 
-        return wrap_handler(handler, tool.call)
+        return handler
 
-    def _bridge(self, run: RunContext[Any]) -> tuple[AgentCalls, AgentTools]:
-        """The toolset as agents use it, in the context of a run."""
-        context = self._context_of(run)
+    def _bridge(self, context: AgentContext) -> ToolsetBridge:
         # Kept by the context and not by the toolset, which outlives the contexts of its runs.
-        bridge = context.bridges.get(self)
+        bridge: ToolsetBridge | None = context.bridges.get(self)
         if bridge is None:
+            executor = self._new_executor(context)
+            bridge = context.bridges[self] = ToolsetBridge(executor, dict(self._hookable))
+        return bridge
+
+    def _current(self, context: AgentContext) -> ToolsetBridge:
+        """The bridge to a context, with the tools that registries and servers have now."""
+        bridge = self._bridge(context)
+        if self._inputs.sources:
+            self._refresh(bridge, context.session)
+        return bridge
+
+    def _refresh(self, bridge: ToolsetBridge, session: Session) -> None:
+        ctx = self._session_context(session)
+        tools: dict[str, Tool[Any, Any]] = {}
+        for source in self._inputs.sources:
+            for tool in source.tools_for(ctx):
+                if tool.name in tools or tool.name in self._tools:
+                    raise DuplicateTool(f"the toolset has two tools named {tool.name!r}")
+                tools[tool.name] = tool
+        for name in bridge.sourced.keys() - tools.keys():
+            bridge.executor.unregister(name)
+            del bridge.sourced[name], bridge.hookable[name]
+        for name, tool in tools.items():
+            if bridge.sourced.get(name) != tool:
+                prepared, bridge.hookable[name] = self._prepare(base_tool(tool))
+                bridge.executor.replace(prepared)
+                bridge.sourced[name] = tool
+
+    def _new_executor(self, context: AgentContext) -> RunExecutor:
+        own = self._contexts.own
+        if not self._inputs.may_grow:
+            check_approval_list(context.need_user_approve_tools, self._prepared)
+        is_own = own is None or own.session is context.session
+        return RunExecutor(
+            context.session,
+            self._prepared.values(),
+            host_session=None if is_own or own is None else own.session,
+            runners=DEFERRING,
+            is_policy_checked=True,
+            **self._terms.options(),
+        )
+
+    def _agent(self, bridge: ToolsetBridge) -> tuple[AgentCalls, AgentTools]:
+        """The toolset as agents use it, in one context."""
+        if bridge.agent is None:
             from toolcrib.toolsets.agent_bridge.calls import AgentCalls
             from toolcrib.toolsets.agent_bridge.tools import AgentTools
 
-            calls = AgentCalls(self._executor_in(context))
-            bridge = calls, AgentTools(self.for_agent(), calls, self.max_retries)
-            context.bridges[self] = bridge
-        return bridge
+            calls = AgentCalls(bridge.executor)
+            bridge.agent = calls, AgentTools(self.own_for_agent(), calls, self.max_retries)
+        return bridge.agent
 
-    def _context_of(self, run: RunContext[Any] | None) -> AgentContext:
-        deps: Any = None if run is None else run.deps
-        return deps if isinstance(deps, AgentContext) else self.ctx
-
-    def _executor_in(self, context: AgentContext) -> RunExecutor:
-        if context.session is self.ctx.session:
-            return self._executor
-        check_approval_list(context.need_user_approve_tools, self._tools)
-        return RunExecutor(
-            context.session,
-            self._executor.tools.values(),
-            host_session=self.ctx.session,
-            **self._options,
-        )
-
-    def _instruction_context(self, tool: BaseTool, ctx: Any) -> Any:
+    def _instruction_context(self, tool: BaseTool, ctx: Any, session: Session) -> Any:
         if ctx is not None and not _is_run_context(ctx):
             return ctx
-        context = self._context(self._context_of(ctx).session)
+        context = self._session_context(session)
         if ctx is None:
             return context
         from toolcrib.toolsets.agent_bridge.values import with_tool_context
 
         context.run = ctx
         context.deps = context.deps if ctx.deps is None else ctx.deps
-        return context if self._instructing[tool.name] else with_tool_context(ctx, context)
+        gets_ours = isinstance(tool, DeclaredTool) or takes_tool_context(tool.get_instruction)
+        return context if gets_ours else with_tool_context(ctx, context)
 
-    def _context(self, session: Session) -> ToolContext:
+    def _session_context(self, session: Session) -> ToolContext:
         return ToolContext(
             session_id=session.session_id,
             cwd=session.cwd,
@@ -302,36 +413,23 @@ def _is_run_context(ctx: Any) -> bool:
     return ctx is not None and library is not None and isinstance(ctx, library.RunContext)
 
 
+def _instructs(tool: BaseTool) -> bool:
+    if isinstance(tool, DeclaredTool):
+        return tool.instructs
+    return type(tool).get_instruction is not BaseTool.get_instruction
+
+
+def _checked_context(ctx: object) -> AgentContext | None:
+    if ctx is None or isinstance(ctx, AgentContext):
+        return ctx
+    raise UsageError(
+        f"the first argument of a toolset is an AgentContext, not {type(ctx).__name__}; for tools "
+        "without a context write Toolset(tools=[...])"
+    )
+
+
 async def _value_or_error(work: Awaitable[Any]) -> Any:
     try:
         return await work
     except Exception as error:
         return error
-
-
-def _instantiate(
-    tools: Iterable[type[BaseTool] | BaseTool | FunctionTool[..., Any]],
-) -> dict[str, BaseTool]:
-    instances: dict[str, BaseTool] = {}
-    for declared in tools:
-        tool = _instance(declared)
-        tool.to_tool()
-        if tool.name in instances:
-            raise DuplicateTool(f"two tools are named {tool.name!r}; names must be unique")
-        instances[tool.name] = tool
-    return instances
-
-
-def _instance(declared: object) -> BaseTool:
-    match declared:
-        case BaseTool():
-            return declared
-        case FunctionTool():
-            return GovernedFunction(cast("FunctionTool[..., Any]", declared))
-        case type() if issubclass(declared, BaseTool):
-            return declared()
-        case _:
-            raise InvalidTool(
-                f"{declared!r} is not a BaseTool class, an instance of one, or a function under "
-                "@tool"
-            )

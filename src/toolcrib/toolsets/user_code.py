@@ -11,7 +11,6 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -103,14 +102,6 @@ def _wrap_hook(hook: Any, *, is_post: bool) -> Any:
     return call
 
 
-def wrap_hooks(hooks: Hooks | None) -> Hooks | None:
-    """Hooks as the executor calls them, all of them wrapped."""
-    if hooks is None:
-        return None
-    return replace(
-        hooks,
-        global_pre=wrap_pre_hook(hooks.global_pre),
-        global_post=wrap_post_hook(hooks.global_post),
-        pre={name: wrap_pre_hook(hook) for name, hook in hooks.pre.items()},
-        post={name: wrap_post_hook(hook) for name, hook in hooks.post.items()},
-    )
+def wrap_hooks(hooks: Hooks) -> Hooks:
+    """Hooks as the executor calls them, those around calls wrapped."""
+    return hooks.mapped(wrap_pre_hook, wrap_post_hook)

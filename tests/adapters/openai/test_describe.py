@@ -97,7 +97,7 @@ def test_what_a_provider_lacks_is_refused_by_name(adapter: OpenAIAdapter) -> Non
     """Nothing is described that could not be sent."""
     with pytest.raises(UsageError, match="Unsupported hosted tool kind 'teleport'"):
         adapter.describe(
-            HostedTool(kind="teleport", name="t", description="T.", config=WebSearchConfig())
+            HostedTool(kind="teleport", name="t", description="T.", config=Described())
         )
 
 

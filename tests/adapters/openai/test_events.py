@@ -121,7 +121,8 @@ def test_a_failed_provider_call_is_a_failed_event() -> None:
 
     (event,) = happened(session, ToolInvoked)
     assert event.failure is not None
-    assert (event.success, event.value, event.failure.kind) == (False, None, "provider_error")
+    assert (event.success, event.failure.kind) == (False, "provider_error")
+    assert (event.value["status"], event.value["error"]) == ("failed", event.failure.message)
     assert "timeout" in event.failure.message
 
 
@@ -138,7 +139,13 @@ def test_the_transcript_has_provider_run_calls() -> None:
         ("web_search", "completed", "provider"),
     ]
     assert entries[0].text == "search: query 1"
-    assert entries[0].value == {"text": "", "citations": [], "source_urls": []}
+    assert entries[0].value == {
+        "text": "",
+        "citations": [],
+        "source_urls": [],
+        "status": "completed",
+        "error": None,
+    }
 
 
 def test_reducers_fold_provider_run_calls_too() -> None:

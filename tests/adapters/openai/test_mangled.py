@@ -121,7 +121,11 @@ def _altered_items(body: Json) -> st.SearchStrategy[list[Json]]:
 
 def _unaccounted(items: Sequence[Json], what: Evaluated, client: Canned) -> list[Json]:
     """The items that may be calls and are neither recorded nor answered."""
-    raw = [event.raw for event in happened(what.session, ToolInvoked)]
+    raw = [
+        {key: value for key, value in event.raw.items() if key != "answer"}
+        for event in happened(what.session, ToolInvoked)
+        if event.raw is not None
+    ]
     said = [answer for body in client.sent[1:2] for answer in body["input"]]
     answered = {answer.get("call_id") or answer.get("approval_request_id") for answer in said}
     counted = set(what.found.skipped if what.found else ())

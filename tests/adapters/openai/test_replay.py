@@ -12,7 +12,7 @@ from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
 from tests.adapters.openai.recordings import Recorded, recorded
 from tests.adapters.openai.response_samples import read_items, recordings, text_parts
 from tests.adapters.openai.scripted_provider import Json, Provider, message, response
-from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
+from toolcrib import Event, PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.answer import answer_items
 from toolcrib.adapters.items import mappings_of, maybe_int, text_of
 from toolcrib.ledger.prompt_events import ModelResponded, PromptAnswered
@@ -45,8 +45,12 @@ UNKNOWN = {"custom_tool_call", "program", "program_output", "x_search_call"}
 class Replayed:
     """What became of a recording: the responses, and the session in which they were heard."""
 
-    def __init__(self, responses: Sequence[PromptResponse[Any]], session: Session) -> None:
+    def __init__(
+        self, responses: Sequence[PromptResponse[Any]], session: Session, heard: list[Event]
+    ) -> None:
         self.responses = responses
+        self.heard = heard
+        """What was announced meanwhile."""
         self.invoked = happened(session, ToolInvoked)
         self.provider_run = [event for event in self.invoked if event.origin == "provider"]
         self.answers = list(_answers(session))
@@ -63,6 +67,8 @@ def replay(path: Path, tmp_path: Path, *, stream: bool, is_offered: bool) -> Rep
     """Evaluate prompts until the recording is over."""
     script = recorded(path)
     session = Session()
+    heard: list[Event] = []
+    session.bus.subscribe(Event, heard.append)
     # Patches are applied for real, so each replay gets a directory of its own.
     root = tmp_path / ("streamed" if stream else "blocking")
     root.mkdir()
@@ -83,7 +89,7 @@ def replay(path: Path, tmp_path: Path, *, stream: bool, is_offered: bool) -> Rep
                     raise
         check_answers(provider, script)
     assert session.verify() is not None
-    return Replayed(responses, session)
+    return Replayed(responses, session, heard)
 
 
 def everything(root: Path) -> list[Any]:

@@ -15,7 +15,7 @@ from tests.adapters.pydantic_ai.codecs.loopback_server import model_at
 from tests.adapters.pydantic_ai.recording_server import Stage
 from tests.adapters.pydantic_ai.recordings import INTERACTIONS, Recorded
 from tests.adapters.pydantic_ai.wire.traffic import Json
-from toolcrib import PromptEvaluationError, PromptResponse, Session, ToolInvoked
+from toolcrib import Event, PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.adapters.pydantic_ai.google_interactions import GoogleInteractionsModel
@@ -53,6 +53,8 @@ class Replayed:
     asked: list[Json]
     responses: list[PromptResponse[Any]] = field(default_factory=list[PromptResponse[Any]])
     errors: list[PromptEvaluationError] = field(default_factory=list[PromptEvaluationError])
+    heard: list[Event] = field(default_factory=list[Event])
+    """What was announced meanwhile."""
 
     @property
     def invoked(self) -> list[ToolInvoked]:
@@ -119,6 +121,7 @@ async def _play(
 ) -> Replayed:
     prompt = ask(add, hosted=hosted)
     found = Replayed(Session(), stage.asked)
+    found.session.bus.subscribe(Event, found.heard.append)
     # Without a limit, Anthropic's model asks for a stream even where none is wanted.
     options: dict[str, Any] = {"stream": stream, "settings": {"max_tokens": 4096}}
     while len(stage.script) > 1:

@@ -10,6 +10,7 @@ from toolcrib.adapters.codec import HostedToolCodec
 from toolcrib.adapters.evaluation import Evaluation
 from toolcrib.adapters.history import History
 from toolcrib.adapters.model_client import Retry
+from toolcrib.adapters.openai.background import POLL_SECONDS, BackgroundResponses
 from toolcrib.adapters.openai.codecs.apply_patch import OpenAIApplyPatchCodec
 from toolcrib.adapters.openai.codecs.code_interpreter import OpenAICodeInterpreterCodec
 from toolcrib.adapters.openai.codecs.container_shell import OpenAIContainerShellCodec
@@ -23,18 +24,20 @@ from toolcrib.adapters.openai.codecs.tool_search import (
     OpenAIToolSearchCodec,
 )
 from toolcrib.adapters.openai.codecs.web_search import OpenAIWebSearchCodec
-from toolcrib.adapters.openai.container_files import StagedEvaluation, staging_of, without_mounts
+from toolcrib.adapters.openai.container_files import staging_of, without_mounts
 from toolcrib.adapters.openai.containers import log_runs, ready_containers
+from toolcrib.adapters.openai.evaluation import ResponsesEvaluation
 from toolcrib.adapters.openai.host_files import SUPPORTED_TYPES, HostFiles, check_types
 from toolcrib.adapters.openai.items import (
     RESPONSES_FORMAT,
     CustomCallReader,
     FunctionCallReader,
 )
-from toolcrib.adapters.openai.model_client import ResponsesClient, ResponsesEndpoint, SdkClients
+from toolcrib.adapters.openai.model_client import ResponsesClient, ResponsesEndpoint
 from toolcrib.adapters.openai.request import RESERVED, Requests, choice_of, function_entry
+from toolcrib.adapters.openai.sdk_clients import SdkClients
 from toolcrib.adapters.options import Options, checked_options
-from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
+from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render, without_withheld
 from toolcrib.adapters.tool_calls import CallReader, ClientCallReader, ClientCodec, ItemClassifier
 from toolcrib.adapters.tool_declarations import (
     AnyCodec,
@@ -128,7 +131,8 @@ class OpenAIAdapter(PromptAdapter):
 
     `host_roots` are the folders whose files a code interpreter's `host_mounts` may upload, and
     `upload_types` the extensions that such files may have. With `check_containers`, a container
-    that a prompt names is asked for before the prompt is sent.
+    that a prompt names is asked for before the prompt is sent. An answer in the background is asked
+    for after `poll_seconds`, then in growing intervals.
     """
 
     name = PROVIDER
@@ -147,6 +151,7 @@ class OpenAIAdapter(PromptAdapter):
         host_roots: Iterable[str | os.PathLike[str]] = (),
         upload_types: Collection[str] = SUPPORTED_TYPES,
         check_containers: bool = False,
+        poll_seconds: float = POLL_SECONDS,
     ) -> None:
         super().__init__()
         if client is not None and (base_url is not None or api_key is not None):
@@ -162,6 +167,9 @@ class OpenAIAdapter(PromptAdapter):
         self._clients = SdkClients(client, base_url, api_key)
         self.check_containers = check_containers
         self._retry = retry or Retry()
+        if not poll_seconds >= 0:
+            raise UsageError(f"poll_seconds must be a number from 0, not {poll_seconds!r}")
+        self._poll_seconds = poll_seconds
         self._known_profile: ProviderProfile | None = None
         self._host_files = HostFiles(check_roots(host_roots), check_types(upload_types))
 
@@ -175,6 +183,7 @@ class OpenAIAdapter(PromptAdapter):
         can_stage = bool(self._host_files.roots)
         rendered = without_mounts(request.prompt) if can_stage else request.prompt
         tools = self._turn_tools(prompt, rendered, session, options, self.profile())
+        request, tools = without_withheld(prompt, request, tools)
         choice_of(tools.declared, turn_options.tool_choice, prompt.name)
         endpoint = ResponsesEndpoint(self._clients.here(), self._retry)
         interpreters = [
@@ -184,37 +193,29 @@ class OpenAIAdapter(PromptAdapter):
             checking_client = endpoint.client if self.check_containers else None
             await ready_containers(interpreters, checking_client, prompt.name)
 
+        background = BackgroundResponses(endpoint.client, self._retry, self._poll_seconds)
+
         def make_client(tools: TurnTools, prompt: RenderedPrompt[Any]) -> ResponsesClient:
             requests = Requests(prompt, tools.declared, turn_options, self.history)
-            return ResponsesClient(endpoint, requests, prompt.name, tools.classifier)
+            return ResponsesClient(endpoint, requests, prompt.name, tools.classifier, background)
 
         key = getattr(endpoint.client, "api_key", None)
-        secrets = [key] if isinstance(key, str) else []
         staging = (
             staging_of(request.prompt, tools, self._host_files, turn_options.budget.seconds)
             if can_stage and interpreters
             else None
         )
-        if staging is None:
-            return Evaluation(
-                request,
-                session,
-                tools,
-                turn_options,
-                make_client,
-                history=self.history,
-                secrets=secrets,
-            )
-        return StagedEvaluation(
+        return ResponsesEvaluation(
             request,
             session,
             tools,
             turn_options,
             make_client,
             history=self.history,
-            secrets=secrets,
+            secrets=[key] if isinstance(key, str) else [],
+            endpoint=endpoint,
+            background=background,
             staging=staging,
-            wire=endpoint,
         )
 
     def profile(self) -> ProviderProfile:

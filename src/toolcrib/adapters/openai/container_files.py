@@ -1,23 +1,22 @@
-"""Host files in a code interpreter's container: planned, uploaded, and announced to the model.
-
-`StagedEvaluation` is the evaluation of a prompt whose code interpreter needs such files.
-"""
+"""Host files in a code interpreter's container: planned, uploaded, and announced to the model."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from toolcrib.adapters.codec import RawItem
-from toolcrib.adapters.evaluation import Evaluation
+from toolcrib.adapters.earlier_turns import note_of
 from toolcrib.adapters.items import TextContent, UserMessage, mapping_of, texts_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.openai.host_files import HostFiles, Plan, Uploads, plan_files
+from toolcrib.adapters.openai.session_containers import KnownFiles, read_known_files
 from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.ledger.events import Event
 from toolcrib.ledger.prompt_events import FilesStaged
+from toolcrib.store.store import ask_store
 from toolcrib.tools.code_interpreter import KIND, ExistingContainer
 
 if TYPE_CHECKING:
@@ -49,44 +48,68 @@ class Staging:
             ) from error
 
     async def stage(
-        self, plan: Plan, wire: ResponsesEndpoint, session: Session, turn: int
+        self,
+        plan: Plan,
+        wire: ResponsesEndpoint,
+        session: Session,
+        turn: int,
+        reused_id: str | None,
     ) -> FilesStaged:
-        """Upload all files, or leave none behind, and write down what was staged."""
-        files = await self._uploads(wire).run(plan.files, self.seconds)
-        return await self._record(files, plan.empty, session, turn)
+        """Upload all files, or leave none behind, and write down what was staged. What earlier
+        turns uploaded is not uploaded again; `reused_id` is the container that they left, if the
+        turn uses it.
+        """
+        container_id = self._container_id(reused_id)
+        known = await ask_store(session.store, read_known_files, session, container_id)
+        uploads = self._uploads(wire, container_id, known)
+        files = await uploads.run(plan.files, self.seconds)
+        return await self._record(files, plan.empty, session, turn, container_id)
 
     async def take_up(
-        self, happened: Iterable[Event], wire: ResponsesEndpoint, session: Session, turn: int
+        self,
+        happened: Iterable[Event],
+        wire: ResponsesEndpoint,
+        session: Session,
+        turn: int,
+        reused_id: str | None,
     ) -> FilesStaged:
         """What was staged for a turn, by its ledger; in the tool's container, if that is another
         one by now.
         """
         staged = staged_in(happened, turn)
         if staged is None:
-            return await self.stage(await self.plan(), wire, session, turn)
-        if staged.container_id == self._container_id:
+            return await self.stage(await self.plan(), wire, session, turn, reused_id)
+        container_id = self._container_id(reused_id)
+        if staged.container_id == container_id:
             return staged
-        files = await self._uploads(wire).again(staged.files)
-        return await self._record(files, staged.empty, session, turn)
+        known = await ask_store(session.store, read_known_files, session, container_id)
+        files = await self._uploads(wire, container_id, known).again(staged.files)
+        return await self._record(files, staged.empty, session, turn, container_id)
 
-    @property
-    def _container_id(self) -> str | None:
+    def _container_id(self, reused_id: str | None) -> str | None:
         container = self.tool.config.container
-        return container.id if isinstance(container, ExistingContainer) else None
+        return container.id if isinstance(container, ExistingContainer) else reused_id
 
-    def _uploads(self, wire: ResponsesEndpoint) -> Uploads:
+    def _uploads(
+        self, wire: ResponsesEndpoint, container_id: str | None, known: KnownFiles
+    ) -> Uploads:
         client = wire.client.with_options(max_retries=wire.retry.attempts - 1)
-        return Uploads(client, self._container_id, self.prompt_name)
+        return Uploads(client, container_id, self.prompt_name, known)
 
     async def _record(
-        self, files: Sequence[StagedFile], empty: tuple[str, ...], session: Session, turn: int
+        self,
+        files: Sequence[StagedFile],
+        empty: tuple[str, ...],
+        session: Session,
+        turn: int,
+        container_id: str | None,
     ) -> FilesStaged:
         staged = FilesStaged(
             session_id=session.session_id,
             at=session.clock(),
             turn=turn,
             tool=self.tool.name,
-            container_id=self._container_id,
+            container_id=container_id,
             files=tuple(files),
             empty=empty,
         )
@@ -142,14 +165,6 @@ def message_with(staged: FilesStaged, message: UserMessage) -> UserMessage:
     return UserMessage((*message.content, TextContent(note_of(staged))))
 
 
-def note_of(staged: FilesStaged) -> str:
-    """What the model is told: a mount's paths do not exist in the container."""
-    lines = [f"These files are in the container of {staged.tool}, under other paths:"]
-    lines += [f"- {file.name} is at {file.path}" for file in staged.files]
-    lines += [f"- {name} is empty and was not copied" for name in staged.empty]
-    return "\n".join(lines)
-
-
 def _unmounted(tool: Tool[Any, Any]) -> Tool[Any, Any]:
     is_mounted = isinstance(tool, OpenAICodeInterpreterTool) and tool.host_mounts
     return replace(tool, host_mounts=()) if is_mounted else tool
@@ -159,34 +174,3 @@ def _with_files(tool: RawItem, staged: FilesStaged) -> dict[str, Any]:
     container = mapping_of(tool, "container")
     ids = [*texts_of(container, "file_ids"), *(file.file_id for file in staged.files)]
     return {**tool, "container": {**container, "file_ids": ids} if ids else container}
-
-
-O = TypeVar("O")  # noqa: E741
-
-
-class StagedEvaluation(Evaluation[O]):
-    """Stages the files before the first request, and finds them again when it goes on."""
-
-    def __init__(
-        self, *args: Any, staging: Staging, wire: ResponsesEndpoint, **options: Any
-    ) -> None:
-        super().__init__(*args, **options)
-        self._staging = staging
-        self._wire = wire
-        self._planned: Plan | None = None
-
-    async def _plan(self) -> None:
-        self._planned = await self._staging.plan()
-
-    async def _prepare(self, turn: int) -> None:
-        assert self._planned is not None
-        self._bring(await self._staging.stage(self._planned, self._wire, self._session, turn))
-
-    async def _prepare_again(self, happened: Sequence[Event], turn: int) -> None:
-        self._bring(await self._staging.take_up(happened, self._wire, self._session, turn))
-
-    def _bring(self, staged: FilesStaged) -> None:
-        """Give the code interpreter its files, and say where they are."""
-        self._tools = turn_tools_with(staged, self._tools)
-        message = message_with(staged, self._request.message)
-        self._request = replace(self._request, message=message)

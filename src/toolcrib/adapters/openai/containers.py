@@ -8,7 +8,7 @@ told as text.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.codec import RawItem
@@ -24,6 +24,7 @@ from toolcrib.adapters.items import (
 )
 from toolcrib.adapters.openai.container_options import wire_network
 from toolcrib.adapters.openai.request_errors import WHAT_TO_DO, error_text, is_container_gone
+from toolcrib.adapters.openai.sdk_clients import as_async
 from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
 from toolcrib.tools.code_interpreter import (
     AutoContainer,
@@ -36,7 +37,7 @@ from toolcrib.tools.code_interpreter import (
 )
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, OpenAI
 
     from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.tool_declarations import HostedDeclaration
@@ -48,7 +49,7 @@ _GONE: Final = frozenset({"expired", "deleted"})
 
 
 async def create_container(
-    client: AsyncOpenAI,
+    client: AsyncOpenAI | OpenAI,
     *,
     name: str,
     memory_limit: MemoryLimit = "1g",
@@ -73,7 +74,7 @@ async def create_container(
     if minutes is not None:
         options["expires_after"] = {"anchor": "last_active_at", "minutes": minutes}
     try:
-        created = plain(await client.containers.create(**options))
+        created = plain(await as_async(client).containers.create(**options))
         container = ExistingContainer(text_of(created, "id"), memory_limit)
     except Exception as error:
         raise _failed(
@@ -84,7 +85,7 @@ async def create_container(
 
 
 async def check_container(
-    client: AsyncOpenAI, container: ExistingContainer | str, *, prompt_name: str = ""
+    client: AsyncOpenAI | OpenAI, container: ExistingContainer | str, *, prompt_name: str = ""
 ) -> ExistingContainer:
     """Ask the provider for a container before it is used, and return it with its memory.
 
@@ -93,7 +94,7 @@ async def check_container(
     """
     wanted = ExistingContainer(container) if isinstance(container, str) else container
     try:
-        reply = plain(await client.containers.retrieve(wanted.id))
+        reply = plain(await as_async(client).containers.retrieve(wanted.id))
     except Exception as error:
         raise _unanswered(wanted.id, error, client, prompt_name) from error
     status = text_of(reply, "status")
@@ -113,7 +114,7 @@ async def check_container(
 
 
 async def renew_container(
-    client: AsyncOpenAI,
+    client: AsyncOpenAI | OpenAI,
     container: ExistingContainer | str,
     *,
     name: str,
@@ -203,20 +204,35 @@ def _named(config: CodeInterpreterConfig) -> str:
 _RUN: Final = "code_interpreter_call"
 
 
-def retold(items: Sequence[Item]) -> list[Item]:
-    """The items with every run of code told as a message of the model instead.
+def retold(items: Sequence[Item], container_ids: Collection[str] | None = None) -> list[Item]:
+    """The items with every run of code in these containers, or in any, told as a message of the
+    model instead.
 
     The reasoning that led to a run goes with it: the provider refuses it without the run.
     """
     rewritten: list[Item] = []
     for item in items:
-        if isinstance(item, UserMessage) or item.raw.get("type") != _RUN:
+        container_id = _container_of(item)
+        if container_id is None or not (container_ids is None or container_id in container_ids):
             rewritten.append(item)
             continue
         while rewritten and isinstance(rewritten[-1], ReasoningItem):
             rewritten.pop()
+        assert not isinstance(item, UserMessage)
         rewritten.append(ModelMessage((), _run_as_message(item.raw)))
     return rewritten
+
+
+def containers_in(items: Iterable[Item]) -> Iterator[str]:
+    """The containers that code ran in, in order."""
+    return (text for item in items if (text := _container_of(item)))
+
+
+def _container_of(item: Item) -> str | None:
+    """The container that an item's code ran in; None for every other item."""
+    if isinstance(item, UserMessage) or item.raw.get("type") != _RUN:
+        return None
+    return text_of(item.raw, "container_id")
 
 
 def _run_as_message(run: RawItem) -> RawItem:

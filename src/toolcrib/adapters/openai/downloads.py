@@ -5,14 +5,16 @@ A name in a container was chosen by a model. It decides nothing here but what a 
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.adapters.openai.request_errors import error_text
+from toolcrib.adapters.openai.sdk_clients import check_blocking, is_blocking
 from toolcrib.errors import DownloadFailed, UsageError
 from toolcrib.tools.code_interpreter import GeneratedFile
 from toolcrib.vfs.names import numbered, safe_name
@@ -30,7 +32,7 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 
 
 async def download_files(
-    client: AsyncOpenAI,
+    client: AsyncOpenAI | OpenAI,
     files: Sequence[GeneratedFile],
     folder: str | os.PathLike[str],
     *,
@@ -41,6 +43,12 @@ async def download_files(
     Nothing is overwritten: a second `plot.png` becomes `plot-1.png`. All files together have at
     most `max_bytes`. Raises `DownloadFailed`; no part of a file is left then.
     """
+    if is_blocking(client):
+        blocking = cast("OpenAI", client)
+        return await asyncio.to_thread(
+            download_files_blocking, blocking, files, folder, max_bytes=max_bytes
+        )
+    client = cast("AsyncOpenAI", client)
     with _Download(client, folder, max_bytes) as download:
         content = client.containers.files.content.with_streaming_response
         for file in files:
@@ -61,6 +69,7 @@ def download_files_blocking(
     max_bytes: int = MOST_BYTES,
 ) -> list[Path]:
     """`download_files` for code without an event loop."""
+    check_blocking(client, "download_files")
     with _Download(client, folder, max_bytes) as download:
         content = client.containers.files.content.with_streaming_response
         for file in files:

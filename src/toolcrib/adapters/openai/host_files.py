@@ -20,6 +20,7 @@ from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.items import plain, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.openai.request_errors import error_text, is_container_gone
+from toolcrib.adapters.openai.session_containers import KnownFiles
 from toolcrib.errors import ContainerGone, PromptEvaluationError, UsageError
 from toolcrib.tools.code_interpreter import AutoContainer
 from toolcrib.tools.code_interpreter.types import MOST_FILES
@@ -167,6 +168,7 @@ class Uploads:
     client: Any
     container_id: str | None
     prompt_name: str
+    known: KnownFiles = field(default_factory=KnownFiles)
     created: list[str] = field(default_factory=list[str])
     """The ids of everything uploaded so far."""
 
@@ -193,10 +195,9 @@ class Uploads:
         staged: list[StagedFile] = []
         for file in files:
             try:
-                path = await self._place(file.file_id, PurePosixPath(file.name).name)
+                staged.append(await self._brought(file))
             except Exception as error:
                 raise self._refused(file.name, error) from error
-            staged.append(replace(file, path=path))
         return staged
 
     async def _all(self, files: Sequence[tuple[str, HostFile]]) -> list[StagedFile]:
@@ -224,13 +225,45 @@ class Uploads:
     async def _one(self, name: str, file: HostFile) -> StagedFile:
         try:
             with file.open() as opened:
-                digest = await asyncio.to_thread(hashlib.file_digest, opened, "sha256")
+                hasher = await asyncio.to_thread(hashlib.file_digest, opened, "sha256")
+                digest = hasher.hexdigest()
+                known = await self._known(name, digest)
+                if known is not None:
+                    return known
                 file_id, path = await self._send(PurePosixPath(name).name, opened)
                 if not file.is_unchanged(opened):
                     raise UsageError("it was changed meanwhile; try again")
         except Exception as error:
             raise self._refused(name, error) from error
-        return StagedFile(name, path, file_id, file.size, digest.hexdigest())
+        return StagedFile(name, path, file_id, file.size, digest)
+
+    async def _known(self, name: str, digest: str) -> StagedFile | None:
+        """The file as an earlier turn left it; None when it must be uploaded."""
+        placed = self.known.placed.get((name, digest))
+        if placed is not None:
+            return placed
+        uploaded = self.known.uploaded.get((name, digest))
+        if uploaded is None or not await self._is_kept(uploaded.file_id):
+            return None
+        return await self._brought(uploaded)
+
+    async def _brought(self, file: StagedFile) -> StagedFile:
+        """A file that the provider keeps, in this container."""
+        placed = self.known.placed.get((file.name, file.sha256))
+        if placed is not None:
+            return placed
+        path = await self._place(file.file_id, PurePosixPath(file.name).name)
+        return replace(file, path=path)
+
+    async def _is_kept(self, file_id: str) -> bool:
+        """Whether the provider still has an upload: it deletes them in time."""
+        try:
+            await self.client.files.retrieve(file_id)
+        except Exception as error:
+            if getattr(error, "status_code", None) == 404:
+                return False
+            raise
+        return True
 
     async def _send(self, name: str, opened: BufferedReader) -> tuple[str, str]:
         """The id that a file got, and where it will lie."""

@@ -29,7 +29,6 @@ from toolcrib.adapters.items import (
     UnknownItem,
     UploadedFile,
     UserMessage,
-    WebSource,
     mapping_of,
     mappings_of,
     maybe_int,
@@ -39,6 +38,13 @@ from toolcrib.adapters.items import (
 from toolcrib.adapters.openai.unknown_calls import OpenAIUnknownCodec, is_any_call, kind_of
 from toolcrib.adapters.tool_calls import redacted_arguments, redacted_fields
 from toolcrib.adapters.tool_declarations import HostedDeclaration, undeclared
+from toolcrib.tools.citations import (
+    AnyCitation,
+    Citation,
+    ContainerFileCitation,
+    FileCitation,
+    FilePathCitation,
+)
 
 if TYPE_CHECKING:
     from toolcrib.tools.redaction import Redactor
@@ -97,6 +103,9 @@ class ResponsesFormat:
     def without_text(self, raw: RawItem) -> RawItem:
         return {**raw, "content": [_emptied(part) for part in mappings_of(raw, "content")]}
 
+    def said(self, text: str) -> list[RawItem]:
+        return [{"type": "message", "role": "assistant", "content": text}]
+
 
 RESPONSES_FORMAT: Final = ResponsesFormat()
 
@@ -129,11 +138,25 @@ def read_annotation(note: RawItem) -> Annotation:
         start=maybe_int(note, "start_index"),
         end=maybe_int(note, "end_index"),
         index=maybe_int(note, "index"),
-        source=WebSource(text_of(note, "url"), text_of(note, "title"))
-        if kind == "url_citation"
-        else None,
+        citation=_cited(kind, note),
         raw=note,
     )
+
+
+def _cited(kind: str, note: RawItem) -> AnyCitation | None:
+    """What an annotation cites; None for other kinds, and without the address or the id."""
+    file_id, name = text_of(note, "file_id"), text_of(note, "filename")
+    match kind:
+        case "url_citation" if url := text_of(note, "url"):
+            return Citation(url, text_of(note, "title"))
+        case "file_citation" if file_id:
+            return FileCitation(file_id, name)
+        case "container_file_citation" if file_id:
+            return ContainerFileCitation(text_of(note, "container_id"), file_id, name)
+        case "file_path" if file_id:
+            return FilePathCitation(file_id)
+        case _:
+            return None
 
 
 def _emptied(part: RawItem) -> RawItem:

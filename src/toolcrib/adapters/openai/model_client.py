@@ -5,16 +5,14 @@ A reply is read as plain JSON, streamed or not: the SDK's classes may be older t
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
-from weakref import WeakKeyDictionary
 
-from toolcrib.adapters.history import ReplyItems
+from toolcrib.adapters.history import ExpiredContainers, ReplyItems
 from toolcrib.adapters.items import (
     ModelMessage,
     ReasoningItem,
@@ -29,11 +27,17 @@ from toolcrib.adapters.model_client import (
     FailedAttempt,
     ModelReply,
     OnRetry,
+    QueuedReply,
     Retry,
     late,
     send_with_retries,
 )
-from toolcrib.adapters.openai.containers import retold
+from toolcrib.adapters.openai.background import (
+    BackgroundResponses,
+    first_of,
+    is_unfinished,
+)
+from toolcrib.adapters.openai.containers import containers_in, retold
 from toolcrib.adapters.openai.request_errors import (
     asked_pause,
     error_text,
@@ -48,9 +52,7 @@ from toolcrib.errors import (
     DeadlinePassed,
     PromptEvaluationError,
     ReplyBroken,
-    UsageError,
 )
-from toolcrib.extras import install_command
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
@@ -65,6 +67,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """How a request is sent: who watches its stream, until when, and who is told of retries."""
+
+    watcher: StreamWatcher | None
+    deadline: float | None
+    on_retry: OnRetry | None
+
+
 @dataclass(slots=True)
 class ResponsesClient:
     """Sends the requests of one turn."""
@@ -73,6 +84,7 @@ class ResponsesClient:
     requests: Requests
     prompt_name: str
     classifier: ItemClassifier
+    background: BackgroundResponses
 
     async def request(
         self,
@@ -82,37 +94,57 @@ class ResponsesClient:
         announcer: StreamAnnouncer | None,
         deadline: float | None,
         on_retry: OnRetry | None = None,
-    ) -> ModelReply:
+    ) -> ModelReply | QueuedReply:
         """Send the unsent items until there is a reply."""
-        try:
-            reply = await self._send(conversation, announcer, deadline, on_retry)
-        except ContainerGone:
-            items = retold(conversation.unsent)
-            if items == conversation.unsent:
-                raise
-            logger.warning("%s: a container is gone; runs in it are sent as text", self.prompt_name)
-            conversation.unsent = items
-            reply = await self._send(conversation, announcer, deadline, on_retry)
+        watcher = StreamWatcher(announcer) if announcer else None
+        if conversation.queued_id is not None:
+            body = await self.background.wait(
+                conversation.queued_id,
+                self.prompt_name,
+                watcher=watcher,
+                deadline=deadline,
+            )
+            reply = ResponsesReply(body, None)
+        else:
+            reply = await self._retold(conversation, Sending(watcher, deadline, on_retry))
+        if is_unfinished(reply.body):
+            return QueuedReply(text_of(reply.body, "id"), reply.request_id)
+        if announcer:
+            announcer.flush()
         body, content = reply.body, self._content(reply)
         return ModelReply(content, status_of(body, content.items), problem_in(body, content.items))
 
-    async def _send(
-        self,
-        conversation: Conversation,
-        announcer: StreamAnnouncer | None,
-        deadline: float | None,
-        on_retry: OnRetry | None,
-    ) -> ResponsesReply:
-        reply = await self.wire.ask(
+    async def cancel(self, response_id: str) -> bool:
+        """Stop a response that the provider makes in the background."""
+        return await self.background.cancel(response_id)
+
+    async def _retold(self, conversation: Conversation, sending: Sending) -> ResponsesReply:
+        """The reply to the next request, in which runs in containers that are gone are text."""
+        if conversation.expired:
+            conversation.unsent = retold(conversation.unsent, conversation.expired)
+            conversation.expired.clear()
+        try:
+            return await self._send(conversation, sending)
+        except ContainerGone as error:
+            items = retold(conversation.unsent)
+            if conversation.reused or items == conversation.unsent:
+                # Other words do not help while the tools name a container that is gone.
+                raise
+            gone = tuple(dict.fromkeys(containers_in(conversation.unsent)))
+            conversation.newly_expired = ExpiredContainers(gone, str(error))
+            logger.warning("%s: a container is gone; runs in it are sent as text", self.prompt_name)
+            conversation.unsent = items
+            return await self._send(conversation, sending)
+
+    async def _send(self, conversation: Conversation, sending: Sending) -> ResponsesReply:
+        return await self.wire.ask(
             self.requests.body(conversation),
             prompt_name=self.prompt_name,
-            watcher=StreamWatcher(announcer) if announcer else None,
-            deadline=deadline,
-            on_retry=on_retry,
+            watcher=sending.watcher,
+            deadline=sending.deadline,
+            on_retry=sending.on_retry,
+            is_background=self.requests.is_background,
         )
-        if announcer:
-            announcer.flush()
-        return reply
 
     def _content(self, reply: ResponsesReply) -> ReplyItems:
         body = reply.body
@@ -244,8 +276,11 @@ class ResponsesEndpoint:
         watcher: StreamWatcher | None = None,
         deadline: float | None = None,
         on_retry: OnRetry | None = None,
+        is_background: bool = False,
     ) -> ResponsesReply:
-        """Send a request until it is answered. With a `watcher` it asks for a stream."""
+        """Send a request until it is answered. With a `watcher` it asks for a stream; of one in the
+        background, only the beginning is read.
+        """
         attempt = _Attempt()
 
         async def on_failure(error: Exception, number: int, pause: float) -> None:
@@ -256,7 +291,7 @@ class ResponsesEndpoint:
 
         try:
             reply = await send_with_retries(
-                lambda: self._once(body, watcher, attempt),
+                lambda: self._once(body, watcher, attempt, is_background),
                 self.retry,
                 deadline,
                 is_passing=is_passing,
@@ -274,6 +309,7 @@ class ResponsesEndpoint:
         body: bytes,
         watcher: StreamWatcher | None,
         attempt: _Attempt,
+        is_background: bool,
     ) -> dict[str, Any]:
         from openai import AsyncStream, HttpxBinaryResponseContent
 
@@ -288,6 +324,9 @@ class ResponsesEndpoint:
         stream = await post(cast_to=object, stream=True, stream_cls=AsyncStream[object])
         attempt.request_id = stream.response.headers.get("x-request-id")
         async with stream:
+            if is_background:
+                # Its id comes first, and is recorded before anything is waited for.
+                return await first_of(stream)
             watcher.begin_attempt()
             return await _collect(stream, watcher)
 
@@ -326,45 +365,3 @@ async def _collect(stream: AsyncIterator[Any], watcher: StreamWatcher) -> dict[s
     except json.JSONDecodeError:
         raise ReplyBroken("an event of the stream is not whole JSON") from None
     return streamed.body()
-
-
-class SdkClients:
-    """Connections belong to the event loop they were opened in, so each loop has a client of its
-    own. A client that was given is used everywhere and never closed.
-    """
-
-    def __init__(self, client: Any, base_url: str | None, api_key: str | None) -> None:
-        self._client = client
-        self._base_url = base_url
-        self._api_key = api_key
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
-
-    def here(self) -> Any:
-        """The client for the running loop."""
-        if self._client is not None:
-            return self._client
-        loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            self._clients[loop] = self._make()
-        return self._clients[loop]
-
-    async def close_here(self) -> None:
-        """Close the client of the running loop, if one was made."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
-
-    def _make(self) -> Any:
-        try:
-            from openai import AsyncOpenAI, OpenAIError
-        except ImportError:
-            raise UsageError(
-                f"the OpenAI SDK is not installed; run: {install_command('openai')}"
-            ) from None
-        try:
-            return AsyncOpenAI(base_url=self._base_url, api_key=self._api_key)
-        except OpenAIError as error:
-            raise UsageError(
-                f"no client for OpenAI could be made: {error} Pass api_key= or client= to the "
-                "adapter, or set OPENAI_API_KEY"
-            ) from None

@@ -185,7 +185,7 @@ def _unrenderable(message: str, prompt_name: str) -> PromptEvaluationError:
 
 
 RESERVED: Final[Mapping[str, str]] = {
-    "background": "a prompt is waited for",
+    "background": "pass background= to evaluate",
     "conversation": "choose with the adapter's history= who keeps the conversation",
     "input": "it is the prompt",
     "instructions": "they are the prompt's: Prompt(instructions=...)",
@@ -216,6 +216,7 @@ class Requests:
         self._declared = declared
         self._options = options
         self._outgoing = Outgoing()
+        self.is_background = options.background
         with self._json_errors():
             shared = encoded(_shared(prompt, declared, options, history))
         self._shared = shared[1:-1]
@@ -256,8 +257,11 @@ def _shared(
         body["instructions"] = prompt.instructions
     if options.stream:
         body["stream"] = True
+    if options.background:
+        body["background"] = True
     if history == "client":
-        body["store"] = False
+        # What the provider does not keep it cannot give later; it is deleted once it was given.
+        body["store"] = options.background
         include.append("reasoning.encrypted_content")
     if include:
         body["include"] = list(dict.fromkeys(include))

@@ -56,9 +56,8 @@ class StreamWatcher:
     def _begin(self) -> None:
         self._places: dict[str, Key] = {}
         """The key of each item, by its id and by the id of its call."""
-        self._lengths: dict[object, int] = {}
-        """How much of each text came; less than 0 once it is whole."""
         self._seen: set[object] = set()
+        """Events, and texts and items that are whole."""
         self._last_commands: dict[Key, int] = {}
 
     def _is_repeated(self, event: RawItem) -> bool:
@@ -106,19 +105,13 @@ class StreamWatcher:
         return self._key(event), maybe_int(event, "content_index") or 0
 
     def _text(self, part: object, piece: str) -> None:
-        length = self._lengths.get(part, 0)
-        if length >= 0 and piece:
-            self._lengths[part] = length + len(piece)
-            self._announcer.text(piece)
+        if piece and ("whole", part) not in self._seen:
+            self._announcer.text(part, piece)
 
     def _whole_text(self, part: object, text: str) -> None:
-        length = self._lengths.get(part, 0)
-        if length < 0:
-            return
-        self._lengths[part] = -1
-        if text[length:]:
-            self._announcer.text(text[length:])
-        self._announcer.end_text()
+        if ("whole", part) not in self._seen:
+            self._seen.add(("whole", part))
+            self._announcer.end_text(part, text)
 
     def _added(self, item: RawItem, event: RawItem) -> None:
         key = self._key({**event, "item_id": text_of(item, "id")})

@@ -52,8 +52,10 @@ class OpenAIUnknownCodec(Codec[Any, Any]):
             raw=item,
         )
 
-    def parse_output(self, response_items: Sequence[Any], tool: HostedTool[Any]) -> None:
-        return None
+    def combine(
+        self, values: Sequence[Any], items: Sequence[RawItem], tool: HostedTool[Any]
+    ) -> Any:
+        return values[-1] if values else None
 
 
 def is_any_call(item: RawItem) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from toolcrib.adapters.evaluation import Evaluation, PromptRequest
 from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.options import Options, checked_options
-from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render
+from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render, without_withheld
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_client_codecs, default_codecs
 from toolcrib.adapters.pydantic_ai.codecs.unknown import KIND
 from toolcrib.adapters.pydantic_ai.item_classifier import classifier_of
@@ -20,7 +20,6 @@ from toolcrib.adapters.pydantic_ai.request import RESERVED, check_own_settings, 
 from toolcrib.adapters.tool_declarations import AnyCodec, stand_ins_of, wire_names
 from toolcrib.adapters.turn_tools import OnUnsupported, ProviderProfile
 from toolcrib.errors import PromptEvaluationError, UsageError
-from toolcrib.prompt.attachments import FileAttachment
 from toolcrib.session.session import Session
 
 if TYPE_CHECKING:
@@ -72,18 +71,23 @@ class PydanticAIAdapter(PromptAdapter):
 
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
         turn_options = checked_options(self.model, options, RESERVED)
+        if turn_options.background:
+            raise UsageError(
+                "background=True works with OpenAIAdapter and the embedded provider; a model of "
+                "pydantic-ai is waited for, so leave it out"
+            )
         request = render(prompt, self._prepared)
         model = patch_model(self._models.here())
         check_own_settings(model)
         system = system_of(model)
         profile = self._profile(self._provider or provider_of(model), system)
         tools = self._turn_tools(prompt, request.prompt, session, options, profile)
+        request, tools = without_withheld(prompt, request, tools)
         template = request_template(request.prompt, tools.declared, turn_options, model)
-        media_types = _media_types(request.prompt)
-        _check_files(request, MessageHistory(system, media_types))
+        _check_files(request, MessageHistory(system))
 
         def make_client(tools: TurnTools, prompt: RenderedPrompt[O]) -> PydanticAIClient:
-            messages = MessageHistory(system, media_types)
+            messages = MessageHistory(system)
             return PydanticAIClient(
                 model,
                 template,
@@ -145,13 +149,3 @@ def _check_files(request: PromptRequest[Any], messages: MessageHistory) -> None:
     except UsageError as error:
         name = request.prompt.name
         raise PromptEvaluationError(str(error), prompt_name=name, phase="render") from error
-
-
-def _media_types(prompt: RenderedPrompt[Any]) -> dict[str, str]:
-    """The media types of uploaded files by id, as far as they are known."""
-    files = [file for file in prompt.attachments if isinstance(file, FileAttachment)]
-    return {
-        file.file_id: file.kind
-        for file in files
-        if file.file_id is not None and (file.media_type or file.name)
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from toolcrib.adapters.codec import RawItem, failure_of
@@ -25,6 +25,7 @@ from toolcrib.adapters.pydantic_ai.codecs.mcp import LISTING
 from toolcrib.adapters.pydantic_ai.codecs.unknown import UnknownCallCodec
 from toolcrib.adapters.pydantic_ai.parts import (
     FILE,
+    GROQ,
     NATIVE_CALL,
     NATIVE_RETURN,
     RESPONSE,
@@ -111,6 +112,12 @@ class PartFormat:
     def without_text(self, raw: RawItem) -> RawItem:
         return without_text(raw)
 
+    def said(self, text: str) -> list[RawItem]:
+        return [
+            {"type": RESPONSE, "part": {}},
+            {"type": TEXT, "text": text, "citations": [], "part": {"part_kind": "text"}},
+        ]
+
 
 _FORMAT: Final = PartFormat()
 
@@ -128,7 +135,12 @@ class PartClassifier(ItemClassifier):
     """Classifies parts. A server's list of its tools comes as a call, and is none."""
 
     def item(self, raw: RawItem, raws: Sequence[RawItem]) -> ReplyItem:
-        return ContextItem(raw) if _is_listing(raw) else super().item(raw, raws)
+        if _is_listing(raw):
+            return ContextItem(raw)
+        item = super().item(raw, raws)
+        if isinstance(item, ReasoningItem) and maybe_text(raws[0], "provider") == GROQ:
+            return replace(item, is_continued=True)
+        return item
 
 
 def _is_listing(raw: RawItem) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -39,12 +39,11 @@ _PLAIN_TEXT_ONLY: Final = frozenset({"anthropic"})
 class MessageHistory:
     """The messages of one turn. It follows a growing list of items and reads each item once."""
 
-    def __init__(self, provider: str, media_types: Mapping[str, str] | None = None) -> None:
-        """`provider` is the model's name for it; `media_types` are of uploaded files, by id."""
+    def __init__(self, provider: str) -> None:
+        """`provider` is the model's name for it."""
         self.hosted_call_ids: set[str] = set()
         """The ids of all hosted calls."""
         self._provider = provider
-        self._media_types = media_types or {}
         self._read = 0
         self._all: list[ModelMessage] = []
         self._live: tuple[ReplyItem, ModelResponse] | None = None
@@ -116,8 +115,8 @@ class MessageHistory:
         match content:
             case TextContent(text=text):
                 return text
-            case UploadedFile(file_id=file_id):
-                return self._uploaded(file_id)
+            case UploadedFile(file_id=file_id, media_type=media_type):
+                return self._uploaded(file_id, media_type)
             case InlineFile(name=name, media_type=media_type, data=data):
                 if self._provider in _PLAIN_TEXT_ONLY and media_type.startswith("text/"):
                     media_type = "text/plain"
@@ -126,15 +125,13 @@ class MessageHistory:
                     base64.b64decode(data), media_type=media_type, identifier=identifier
                 )
 
-    def _uploaded(self, file_id: str) -> UserContent:
+    def _uploaded(self, file_id: str, media_type: str | None) -> UserContent:
         from pydantic import ValidationError
         from pydantic_ai.messages import UploadedFile as ProviderFile
 
         provider = cast("UploadedFileProviderName", self._provider)
         try:
-            return ProviderFile(
-                file_id, provider_name=provider, media_type=self._media_types.get(file_id)
-            )
+            return ProviderFile(file_id, provider_name=provider, media_type=media_type)
         except ValidationError:
             raise UsageError(
                 f"file {file_id!r} cannot be attached by its id: pydantic-ai cannot refer to files "

@@ -293,6 +293,10 @@ class PydanticAIClient:
             announcer.flush()
         return ModelReply(content, *reply_status(response, self.provider))
 
+    async def cancel(self, response_id: str) -> bool:
+        """Nothing is answered in the background here."""
+        return False
+
     async def _send(
         self,
         messages: list[ModelMessage],
@@ -335,11 +339,13 @@ class PydanticAIClient:
         if announcer is None:
             return await self.model.request(messages, settings, parameters)
         async with self.model.request_stream(messages, settings, parameters) as stream:
-            watcher = PartWatcher(announcer)
+            watcher = PartWatcher(announcer, self.provider)
             async for event in stream:
                 await watcher.add(event)
         # Only after the stream: a fallback model then knows which member continues.
-        return stream.get()
+        response = stream.get()
+        watcher.finish(response)
+        return response
 
     def _unanswered(self, error: Exception) -> PromptEvaluationError:
         phase = "render" if is_unsent(error) else "request"

@@ -27,7 +27,6 @@ from toolcrib.adapters.items import (
     MessageText,
     ModelMessage,
     Phase,
-    WebSource,
     mapping_of,
     mappings_of,
     maybe_int,
@@ -36,6 +35,7 @@ from toolcrib.adapters.items import (
     texts_of,
 )
 from toolcrib.adapters.openai.items import read_annotation
+from toolcrib.tools.citations import Citation, FileCitation
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -51,6 +51,8 @@ TOOL_RETURN = "tool_return"
 NATIVE_CALL = "native_call"
 NATIVE_RETURN = "native_return"
 FILE = "file"
+GROQ = "groq"
+"""The provider that thinks on where a call of its own cut its reasoning in two."""
 UNREAD = "unread"
 """The key of a response's details with the content that has no part."""
 WIRE = "wire"
@@ -149,7 +151,7 @@ def _with_wire(item: RawItem, wire: RawItem) -> RawItem:
 
 def read_message(raw: RawItem) -> ModelMessage:
     """A text item as a message of the model. Missing and unknown fields are ignored."""
-    notes = tuple(_annotation(note) for note in mappings_of(raw, "citations"))
+    notes = tuple(map(_annotation, mappings_of(raw, "citations")))
     text = MessageText(text_of(raw, "text"), notes)
     return ModelMessage((text,), raw, _PHASES.get(text_of(raw, "phase")))
 
@@ -186,12 +188,17 @@ def without_text(raw: RawItem) -> RawItem:
 
 
 def _annotation(note: RawItem) -> Annotation:
-    kind = text_of(note, "kind")
+    kind, title = text_of(note, "kind"), text_of(note, "title")
     if "type" in note:
         return read_annotation({key: value for key, value in note.items() if key != "kind"})
-    source = WebSource(text_of(note, "url"), text_of(note, "title")) if kind == "web" else None
+    url, file_id = text_of(note, "url"), text_of(note, "document_id")
+    cited: Citation | FileCitation | None = None
+    if kind == "web" and url:
+        cited = Citation(url, title)
+    elif kind == "document":
+        cited = FileCitation(file_id, title)
     start, end = maybe_int(note, "start"), maybe_int(note, "end")
-    return Annotation(kind, start, end, None, source, note)
+    return Annotation(kind, start, end, None, cited, note)
 
 
 def _unread(block: Mapping[str, Any]) -> RawItem:

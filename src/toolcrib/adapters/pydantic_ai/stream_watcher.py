@@ -5,24 +5,31 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import to_json
 
-from toolcrib.adapters.items import mapping_of, mappings_of, text_of, texts_of
-from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, item_of, raw_reasoning
+from toolcrib.adapters.items import mapping_of, text_of, texts_of
+from toolcrib.adapters.pydantic_ai.codecs.code_interpreter import code_of, run_of
+from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
+from toolcrib.adapters.pydantic_ai.parts import GROQ, NATIVE_CALL, item_of, raw_reasoning
 
 if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
+
     from toolcrib.adapters.codec import RawItem
     from toolcrib.adapters.stream_announcer import StreamAnnouncer
 
-_CODE: Final = ("code", "command")
+_CODE: Final = ("code", "snippet", "command")
 _MCP: Final = ("tool_args",)
-_ESCAPE: Final = re.compile(
-    r"\\(?:u(?:[dD][89abAB][0-9a-fA-F]{0,2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?|"
-    r"[0-9a-fA-F]{0,3}))?\Z"
+_PROGRAMS: Final = frozenset({"code_interpreter", "shell"})
+_WHOLE_UNITS: Final = re.compile(
+    r"(?:[^\\]|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}"
+    r"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4})*",
+    re.DOTALL,
 )
+"""The start of a JSON string up to an escape, or a pair of them, that is not whole."""
 
 
 class JsonMember:
@@ -60,9 +67,8 @@ class JsonMember:
             self._is_over = True
             raw, self._pending = self._pending[:end], ""
         else:
-            # An escape that is not whole waits for the rest.
-            cut = _ESCAPE.search(self._pending)
-            place = cut.start() if cut else len(self._pending)
+            units = _WHOLE_UNITS.match(self._pending)
+            place = units.end() if units else 0
             raw, self._pending = self._pending[:place], self._pending[place:]
         try:
             return json.loads(f'"{raw}"', strict=False)
@@ -91,10 +97,16 @@ def _end_of_string(text: str) -> int | None:
 class PartWatcher:
     """Watches the stream of one attempt."""
 
-    def __init__(self, announcer: StreamAnnouncer) -> None:
+    def __init__(self, announcer: StreamAnnouncer, provider: str) -> None:
         self._announcer = announcer
+        self._provider = provider
         self._calls: dict[str, int] = {}
         """The parts of the calls that the provider runs, by the ids of the calls."""
+        self._functions: set[str] = set()
+        self._thoughts: dict[object, None] = {}
+        """The texts of the reasoning, in order."""
+        self._texts: dict[int, list[str]] = {}
+        """The parts of the text."""
         self._members: dict[int, JsonMember] = {}
         self._images: dict[str, int] = {}
         announcer.begin_attempt()
@@ -112,14 +124,40 @@ class PartWatcher:
                 return
         await self._announcer.ready()
 
+    def finish(self, response: ModelResponse) -> None:
+        """The stream is over: announce what is in the response and was in none of its events."""
+        announcer = self._announcer
+        self._complete_texts([p.content for p in response.parts if p.part_kind == "text"])
+        thoughts = [text for part in response.parts for text in _thoughts(part)]
+        keys: list[object] = [*self._thoughts]
+        keys += [("unheard", number) for number in range(len(keys), len(thoughts))]
+        if self._provider == GROQ:
+            thoughts = ["".join(thoughts)]
+        for key, thought in zip(keys, thoughts, strict=False):
+            announcer.end_reasoning(key, thought)
+        # Their places in the stream are others.
+        for index, part in enumerate(response.parts, 1_000_000):
+            match part.part_kind:
+                case "tool-call" if part.tool_call_id not in self._functions:
+                    self._start(index, part)
+                    self._end(index, part)
+                case "builtin-tool-call" if part.tool_call_id not in self._calls:
+                    self._start(index, part)
+                    self._end(index, part)
+                case "builtin-tool-return":
+                    self._end_native(part)
+                case _:
+                    pass
+
     def _start(self, index: int, part: Any) -> None:
         announcer = self._announcer
         match part.part_kind:
             case "text":
-                announcer.text(part.content)
-            case "thinking" if part.content:
-                announcer.reasoning(index, part.content)
+                self._say(index, part.content)
+            case "thinking":
+                self._think(index, part.content)
             case "tool-call":
+                self._functions.add(part.tool_call_id)
                 announcer.open_call(index, item_of(part))
                 announcer.arguments(index, _json(part.args))
             case "builtin-tool-call":
@@ -135,9 +173,9 @@ class PartWatcher:
     def _grow(self, index: int, delta: Any) -> None:
         match delta.part_delta_kind:
             case "text":
-                self._announcer.text(delta.content_delta)
-            case "thinking" if delta.content_delta:
-                self._announcer.reasoning(index, delta.content_delta)
+                self._say(index, delta.content_delta)
+            case "thinking":
+                self._think(index, delta.content_delta)
             case "tool_call":
                 self._write(index, _json(delta.args_delta))
             case _:
@@ -147,9 +185,7 @@ class PartWatcher:
         announcer = self._announcer
         match part.part_kind:
             case "text":
-                announcer.end_text()
-            case "thinking":
-                self._end_reasoning(index, part)
+                announcer.end_text(index)
             case "tool-call":
                 announcer.end_arguments(index, _json(part.args))
             case "builtin-tool-call":
@@ -157,37 +193,50 @@ class PartWatcher:
             case _:
                 pass
 
-    def _end_reasoning(self, index: int, part: Any) -> None:
-        if part.content:
-            self._announcer.end_reasoning(index, part.content)
+    def _say(self, index: int, piece: str) -> None:
+        if piece:
+            self._texts.setdefault(index, []).append(piece)
+            self._announcer.text(index, piece)
+
+    def _complete_texts(self, texts: list[str]) -> None:
+        heard = ["".join(pieces) for pieces in self._texts.values()]
+        if "".join(heard) == "".join(texts) or len(heard) > len(texts):
             return
-        for number, text in enumerate(raw_reasoning(part.provider_details or {})):
-            self._announcer.end_reasoning((index, number), text)
+        keys: list[object] = [*self._texts]
+        keys += [("unheard", number) for number in range(len(keys), len(texts))]
+        for key, text in zip(keys, texts, strict=True):
+            self._announcer.end_text(key, text)
+
+    def _think(self, index: int, piece: str | None) -> None:
+        if piece:
+            key = GROQ if self._provider == GROQ else index
+            self._thoughts.setdefault(key)
+            self._announcer.reasoning(key, piece)
 
     def _open_native(self, index: int, part: Any) -> None:
         self._calls.setdefault(part.tool_call_id, index)
         self._announcer.open_call(index, item_of(part))
-        match self._announcer.capability(index):
-            case "code_interpreter" | "shell":
-                self._members.setdefault(index, JsonMember(_CODE))
-            case "mcp":
-                self._members.setdefault(index, JsonMember(_MCP))
-            case _:
-                pass
+        capability = self._announcer.capability(index)
+        if capability in _PROGRAMS:
+            self._members.setdefault(index, JsonMember(_CODE))
+        elif capability == "mcp":
+            self._members.setdefault(index, JsonMember(_MCP))
 
     def _write(self, index: int, piece: str) -> None:
         if not piece:
             return
         member = self._members.get(index)
         text = piece if member is None else member.add(piece)
-        if self._announcer.capability(index) in ("code_interpreter", "shell"):
+        if self._announcer.capability(index) in _PROGRAMS:
             self._announcer.code(index, text)
         else:
             self._announcer.arguments(index, text)
 
     def _end_arguments(self, index: int, part: Any) -> None:
         arguments = mapping_of(item_of(part), "arguments")
-        if index not in self._members:
+        if self._announcer.capability(index) in _PROGRAMS:
+            self._announcer.code(index, code_of(arguments), is_whole=True)
+        elif index not in self._members:
             self._announcer.end_arguments(index, _json(part.args))
         query = text_of(arguments, "query")
         queries = texts_of(arguments, "queries") or ([query] if query else [])
@@ -198,14 +247,15 @@ class PartWatcher:
         if index is None:
             # pydantic-ai leaves out the calls of tools that the request did not declare.
             key: object = part.tool_call_id
-            call: RawItem = {**item_of(part), "type": NATIVE_CALL, "arguments": None}
-            self._announcer.open_call(key, call)
+            unseen: RawItem = {**item_of(part), "type": NATIVE_CALL, "arguments": None}
+            self._announcer.open_call(key, unseen)
         else:
             key = index
-        item = item_of(part)
-        self._announcer.output(key, printed_in(item.get("content")), is_whole=True)
-        is_success = getattr(part, "outcome", "success") == "success" and not _has_failed(item)
-        self._announcer.status(key, "completed" if is_success else "failed")
+        call = HostedCall({}, item_of(part))
+        if self._announcer.capability(key) in _PROGRAMS:
+            run = run_of(call, ())
+            self._announcer.output(key, run.stdout + (run.stderr or ""), is_whole=True)
+        self._announcer.status(key, "completed" if call.failure is None else "failed")
 
     def _picture(self, part: Any) -> None:
         index = self._calls.get(part.id or "")
@@ -218,24 +268,10 @@ class PartWatcher:
         self._announcer.image(index, number, part.content.media_type, picture)
 
 
-def printed_in(content: Any) -> str:
-    """What a program printed, in the result of a provider's tool: each has names of its own."""
-    if not isinstance(content, Mapping):
-        return ""
-    facts = cast("Mapping[str, Any]", content)
-    inner = mapping_of(facts, "content")
-    texts = [text_of(facts, name) or text_of(inner, name) for name in ("stdout", "stderr")]
-    texts += [text_of(each, "logs") for each in mappings_of(facts, "outputs")]
-    logs = facts.get("outputs")
-    if isinstance(logs, list) and all(isinstance(each, str) for each in cast("list[Any]", logs)):
-        texts += cast("list[str]", logs)
-    output = facts.get("output")
-    return "".join(texts) or (output if isinstance(output, str) else "")
-
-
-def _has_failed(item: RawItem) -> bool:
-    content = mapping_of(item, "content")
-    return text_of(content, "status") == "failed" or bool(content.get("error"))
+def _thoughts(part: Any) -> tuple[str, ...]:
+    if part.part_kind != "thinking":
+        return ()
+    return (part.content,) if part.content else raw_reasoning(part.provider_details or {})
 
 
 def _json(arguments: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Unpack
 
+from toolcrib.tools.citations import GeneratedFile
 from toolcrib.tools.code_interpreter.types import (
     AutoContainer,
     CodeInterpreterConfig,
@@ -12,7 +13,6 @@ from toolcrib.tools.code_interpreter.types import (
     Container,
     DomainSecret,
     ExistingContainer,
-    GeneratedFile,
     MemoryLimit,
     NetworkPolicy,
 )
@@ -47,8 +47,8 @@ def code_interpreter_tool(
     name: str = "code_interpreter",
     fallback: AnyFallback[CodeInterpreterConfig] = None,
     **fields: Unpack[HostedFields],
-) -> HostedTool[CodeInterpreterConfig]:
+) -> HostedTool[CodeInterpreterConfig, CodeInterpreterResult]:
     """Return a code interpreter that the provider runs."""
-    return HostedTool[CodeInterpreterConfig](
+    return HostedTool[CodeInterpreterConfig, CodeInterpreterResult](
         kind=KIND, name=name, description=DESCRIPTION, config=config, fallback=fallback, **fields
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 from toolcrib.errors import InvalidTool
+from toolcrib.tools.citations import GeneratedFile
 from toolcrib.tools.options import check_domains, check_named
 from toolcrib.tools.result import NamedFields
 
@@ -162,21 +163,12 @@ class CodeRun:
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedFile:
-    """A file that the code wrote. A model chose `filename`: never use it as a path."""
-
-    container_id: str
-    file_id: str
-    filename: str
-    span: tuple[int, int] | None = None
-    """Where the text of the answer mentions the file: start and end (exclusive) in characters.
-    `None` when it does not."""
-
-
-@dataclass(frozen=True, slots=True)
 class CodeInterpreterResult(NamedFields):
     """The code of a run, its output and its files. Some providers report no `stderr` and no
     `exit_code`.
+
+    The result of several runs is that of the last one, with the files and images of all; each run
+    is in `runs`.
     """
 
     code: str = ""
@@ -189,6 +181,25 @@ class CodeInterpreterResult(NamedFields):
     files: tuple[GeneratedFile, ...] = ()
     images: tuple[str, ...] = ()
     """Addresses of the images that the code displayed; often `data:` URLs."""
+    status: str = "completed"
+    """`completed`, or the provider's word for how the run ended."""
+    error: str | None = None
+    """Why the code could not be run, or how it failed; of several runs, the first that did."""
+    runs: tuple[CodeInterpreterResult, ...] = ()
+    """Every run, when there were several."""
+
+    @classmethod
+    def of(cls, runs: Sequence[CodeInterpreterResult]) -> CodeInterpreterResult | None:
+        """Return what came of these runs; `None` when there were none."""
+        if len(runs) < 2:
+            return runs[0] if runs else None
+        return replace(
+            runs[-1],
+            files=tuple(dict.fromkeys(file for run in runs for file in run.files)),
+            images=tuple(image for run in runs for image in run.images),
+            error=next(filter(None, (run.error for run in runs)), None),
+            runs=tuple(runs),
+        )
 
     def render(self) -> str:
         """Return the output, and `stderr` unless the output includes it."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, Unpack
 
+from toolcrib.tools.citations import FileCitation
 from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.file_search.types import (
     Comparison,
     Compound,
-    FileCitation,
     FileFilter,
     FileSearchConfig,
     FileSearchHit,
@@ -43,11 +43,11 @@ def file_search_tool(
     name: str = "file_search",
     fallback: AnyFallback[FileSearchConfig] = None,
     **fields: Unpack[HostedFields],
-) -> HostedTool[FileSearchConfig]:
+) -> HostedTool[FileSearchConfig, FileSearchResult]:
     """Return a search of these vector stores. There is no default: without a store there is nothing
     to search.
     """
-    return HostedTool[FileSearchConfig](
+    return HostedTool[FileSearchConfig, FileSearchResult](
         kind=KIND,
         name=name,
         description="Search uploaded files for relevant passages and cite them.",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from toolcrib.errors import InvalidTool
+from toolcrib.tools.citations import FileCitation
 from toolcrib.tools.result import NamedFields
 
 ComparisonOperator: TypeAlias = Literal["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin"]
@@ -208,17 +209,6 @@ class FileSearchHit:
 
 
 @dataclass(frozen=True, slots=True)
-class FileCitation:
-    """A file that the answer cites; `index` is the position in its text, or `None` when the citing
-    text is not part of the answer.
-    """
-
-    file_id: str
-    filename: str = ""
-    index: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class FileSearchResult(NamedFields):
     """The passages and queries of all calls, and the answer with its citations."""
 
@@ -226,6 +216,11 @@ class FileSearchResult(NamedFields):
     queries: tuple[str, ...] = ()
     citations: tuple[FileCitation, ...] = ()
     text: str = ""
+    status: str = "completed"
+    """`completed`, or the provider's word for how the search ended; of several searches,
+    `completed` when one was."""
+    error: str | None = None
+    """Why a search failed; of several searches, the first that did."""
 
     def render(self) -> str:
         """Return the answer, or the passages while there is none."""

@@ -41,9 +41,9 @@ def image_generation_tool(
     name: str = "image_generation",
     fallback: AnyFallback[ImageGenerationConfig] = None,
     **fields: Unpack[HostedFields],
-) -> HostedTool[ImageGenerationConfig]:
+) -> HostedTool[ImageGenerationConfig, ImageGenerationResult]:
     """Return image generation with these options."""
-    return HostedTool[ImageGenerationConfig](
+    return HostedTool[ImageGenerationConfig, ImageGenerationResult](
         kind=KIND,
         name=name,
         description="Draw images, or change ones that were given.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -137,30 +138,6 @@ class ImageRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedImage(NamedFields):
-    """An image, as the base64 text that the provider sent."""
-
-    base64: str = field(repr=False)
-    format: str | None = None
-    """`png`, `webp`, `jpeg`, `gif` or `svg`; `None` when unknown."""
-    size: str | None = None
-    quality: str | None = None
-    background: str | None = None
-    prompt: str | None = None
-
-    @property
-    def data(self) -> bytes:
-        """The image itself. Raises ValueError when the provider's text is not base64."""
-        return base64.b64decode(self.base64, validate=True)
-
-    def render(self) -> str:
-        """One line about the image; the image is not text."""
-        facts = ", ".join(filter(None, (self.format, self.size)))
-        about = f": {self.prompt}" if self.prompt else ""
-        return f"an image ({facts or 'of unknown format'}){about}"
-
-
-@dataclass(frozen=True, slots=True)
 class ImageError:
     """Why there is no image."""
 
@@ -171,11 +148,50 @@ class ImageError:
 
 
 @dataclass(frozen=True, slots=True)
+class GeneratedImage(NamedFields):
+    """An image, as the base64 text that the provider sent; empty when there is an `error`."""
+
+    base64: str = field(repr=False)
+    format: str | None = None
+    """`png`, `webp`, `jpeg`, `gif` or `svg`; `None` when unknown."""
+    size: str | None = None
+    quality: str | None = None
+    background: str | None = None
+    prompt: str | None = None
+    status: str = "completed"
+    """`completed`, or the provider's word for how the call ended."""
+    error: ImageError | None = None
+
+    @property
+    def data(self) -> bytes:
+        """The image itself. Raises ValueError when the provider's text is not base64."""
+        return base64.b64decode(self.base64, validate=True)
+
+    def render(self) -> str:
+        """One line about the image, or why there is none; the image is not text."""
+        if self.error is not None:
+            return self.error.message
+        facts = ", ".join(filter(None, (self.format, self.size)))
+        about = f": {self.prompt}" if self.prompt else ""
+        return f"an image ({facts or 'of unknown format'}){about}"
+
+
+@dataclass(frozen=True, slots=True)
 class ImageGenerationResult(NamedFields):
     """The images of all calls, in order, and the errors of calls without one."""
 
     images: tuple[GeneratedImage, ...] = ()
     errors: tuple[ImageError, ...] = ()
+
+    @classmethod
+    def of(cls, drawn: Sequence[GeneratedImage]) -> ImageGenerationResult | None:
+        """What came of these calls; `None` when there were none."""
+        if not drawn:
+            return None
+        return cls(
+            images=tuple(image for image in drawn if image.error is None),
+            errors=tuple(image.error for image in drawn if image.error is not None),
+        )
 
     def render(self) -> str:
         """One line for each."""

@@ -46,9 +46,9 @@ def mcp_tool(
     name: str | None = None,
     fallback: AnyFallback[McpConfig] = None,
     **fields: Unpack[HostedFields],
-) -> HostedTool[McpConfig]:
+) -> HostedTool[McpConfig, McpResult]:
     """Return the tools of a remote server. The default name is the server's label."""
-    return HostedTool[McpConfig](
+    return HostedTool[McpConfig, McpResult](
         kind=KIND,
         name=name or config.server_label.lower(),
         description=f"Tools of the MCP server {config.server_label}.",

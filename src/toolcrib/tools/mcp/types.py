@@ -152,6 +152,10 @@ class McpCallResult(NamedFields):
     error: str | None = None
     approval_request_id: str | None = None
     """The approval request that was decided before the call ran."""
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    """What the tool was called with."""
+    status: str = "completed"
+    """`completed`, or the provider's word for how the call ended."""
 
     def render(self) -> str:
         """Return the output and the error."""
@@ -165,6 +169,14 @@ class McpTool:
     name: str
     description: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    annotations: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    """What the server says of its effects (`readOnlyHint` and the like): a claim, no promise."""
+
+    @property
+    def is_read_only(self) -> bool | None:
+        """Whether the server says that the tool changes nothing; `None` when it does not say."""
+        hint = self.annotations.get("readOnlyHint", self.annotations.get("read_only"))
+        return hint if isinstance(hint, bool) else None
 
 
 @dataclass(frozen=True, slots=True)

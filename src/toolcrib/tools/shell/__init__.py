@@ -60,9 +60,9 @@ def container_shell_tool(
     name: str = "shell",
     fallback: AnyFallback[ContainerShellConfig] = None,
     **fields: Unpack[HostedFields],
-) -> HostedTool[ContainerShellConfig]:
+) -> HostedTool[ContainerShellConfig, ShellResult]:
     """Return a shell in a container that the provider runs."""
-    return HostedTool[ContainerShellConfig](
+    return HostedTool[ContainerShellConfig, ShellResult](
         kind=KIND,
         name=name,
         description="Run shell commands that the model writes, in a sandboxed container.",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool
+from toolcrib.tools.citations import GeneratedFile
 from toolcrib.tools.code_interpreter import AutoContainer, Container, ExistingContainer
 from toolcrib.tools.code_interpreter.types import container_secrets
 from toolcrib.tools.options import check_named, check_text
@@ -149,6 +150,12 @@ class ShellResult(NamedFields):
     outputs: tuple[CommandOutput, ...] = ()
     container_id: str | None = None
     """The provider's container in which the commands ran, if one did."""
+    files: tuple[GeneratedFile, ...] = ()
+    """The files that the commands left in that container, as far as the answer cites them."""
+    status: str = "completed"
+    """`completed`, or the provider's word for how the commands ended."""
+    error: str | None = None
+    """Why the commands could not be run, or not to their end."""
 
     @property
     def fault(self) -> str | None:

@@ -37,9 +37,9 @@ DESCRIPTION: Final = "Search for tools that are not shown yet, by words in their
 
 def tool_search_tool(
     *, name: str = "tool_search", **fields: Unpack[HostedFields]
-) -> HostedTool[ToolSearchConfig]:
+) -> HostedTool[ToolSearchConfig, ToolSearchResult]:
     """Return a search that the provider performs."""
-    return HostedTool[ToolSearchConfig](
+    return HostedTool[ToolSearchConfig, ToolSearchResult](
         kind=KIND, name=name, description=DESCRIPTION, config=ToolSearchConfig(), **fields
     )
 

@@ -47,6 +47,10 @@ class ToolSearchResult(NamedFields):
     """The tools that match."""
 
     tools: tuple[FoundTool, ...] = ()
+    status: str = "completed"
+    """`completed`, or how the search ended; of several searches, `completed` when one was."""
+    error: str | None = None
+    """Why a search failed; of several searches, the first that did."""
 
     def render(self) -> str:
         """Return the names of the tools."""

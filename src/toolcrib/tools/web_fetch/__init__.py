@@ -36,9 +36,9 @@ def web_fetch_tool(
     name: str = "web_fetch",
     fallback: AnyFallback[WebFetchConfig] = None,
     **fields: Unpack[HostedFields],
-) -> HostedTool[WebFetchConfig]:
+) -> HostedTool[WebFetchConfig, WebFetchResult]:
     """Return a web fetch with these options."""
-    return HostedTool[WebFetchConfig](
+    return HostedTool[WebFetchConfig, WebFetchResult](
         kind=KIND,
         name=name,
         description="Read web pages and documents at given addresses.",

@@ -75,6 +75,10 @@ class WebFetchResult(NamedFields):
     pages: tuple[FetchedPage, ...] = ()
     text: str = ""
     citations: tuple[Citation, ...] = ()
+    status: str = "completed"
+    """`completed`, or how the fetch ended; of several fetches, `completed` when one was."""
+    error: str | None = None
+    """Why a fetch failed; of several fetches, the first that did."""
 
     def render(self) -> str:
         """Return the answer, or the pages while there is none."""

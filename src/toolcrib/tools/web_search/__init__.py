@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Unpack
 
 from toolcrib._lazy import lazy_exports
+from toolcrib.tools.citations import Citation
 from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.provider_tools import HostedFields, HostedTool
 from toolcrib.tools.web_search.types import (
-    Citation,
     DomainFilter,
     GeoHint,
     WebSearchAction,
@@ -42,9 +42,9 @@ def web_search_tool(
     name: str = "web_search",
     fallback: AnyFallback[WebSearchConfig] = None,
     **fields: Unpack[HostedFields],
-) -> HostedTool[WebSearchConfig]:
+) -> HostedTool[WebSearchConfig, WebSearchResult]:
     """Return a web search with these options."""
-    return HostedTool[WebSearchConfig](
+    return HostedTool[WebSearchConfig, WebSearchResult](
         kind=KIND,
         name=name,
         description="Search the web for current information and cite sources.",

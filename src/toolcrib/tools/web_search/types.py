@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import ClassVar
 
 from toolcrib.errors import InvalidTool
+from toolcrib.tools.citations import Citation
 from toolcrib.tools.options import check_domains
 from toolcrib.tools.result import NamedFields
 
@@ -106,23 +107,21 @@ class WebSearchAction:
 
 
 @dataclass(frozen=True, slots=True)
-class Citation:
-    """A source of a part of the answer; `span` is its start and end (exclusive) in characters, or
-    `None` when the citing text is not part of the answer.
-    """
-
-    url: str
-    title: str
-    span: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class WebSearchResult(NamedFields):
-    """The answer, the sources that it cites, and all addresses that were visited."""
+    """The answer, the sources that it cites, and all addresses that were visited.
+
+    The answer and its citations belong to all searches of a turn together: the result of one
+    search has only its addresses.
+    """
 
     text: str
     citations: tuple[Citation, ...] = ()
     source_urls: tuple[str, ...] = ()
+    status: str = "completed"
+    """`completed`, or the provider's word for how the search ended; of several searches,
+    `completed` when one was."""
+    error: str | None = None
+    """Why a search failed; of several searches, the first that did."""
 
     def render(self) -> str:
         """Return the answer."""
@@ -139,5 +138,7 @@ def country_codes() -> frozenset[str]:
 
 @functools.cache
 def time_zones() -> frozenset[str]:
-    """Every IANA time zone, independent of the operating system."""
-    return frozenset(files("tzdata").joinpath("zones").read_text("utf-8").split())
+    """Every IANA time zone of a place, independent of the operating system."""
+    # `Factory` stands for a clock that nobody has set.
+    zones = files("tzdata").joinpath("zones").read_text("utf-8").split()
+    return frozenset(zones) - {"Factory"}

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_ai.exceptions import ModelRetry, ToolFailed, UserError
-from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets import (
+    AbstractToolset,
+    CombinedToolset,
+    ToolsetTool,
+    WrapperToolset,
+)
 from pydantic_core import from_json
 
-from toolcrib.approval.tool_names import check_approval_list
+from toolcrib.approval.tool_names import check_approval_list, check_hook_names
 from toolcrib.calls.validate import encode_arguments
 from toolcrib.errors import InvalidTool
 from toolcrib.toolsets.agent_bridge.calls import AgentCalls
@@ -33,6 +39,8 @@ if TYPE_CHECKING:
     from toolcrib.toolsets.run_contexts import RunContexts
     from toolcrib.toolsets.run_terms import RunTerms
 
+_MOST_RUNS: Final = 1_000
+"""Of how many runs the toolset is remembered, the latest ones."""
 _MOST_LISTINGS: Final = 8
 """For how many different lists of tools a context keeps its executors."""
 
@@ -77,12 +85,20 @@ class GovernedTools:
         self.known[name] = _KnownTool(replace(tool.tool_def), tool.args_validator, foreign)
         return foreign
 
-    def calls(self, context: AgentContext, tools: Iterable[PreparedTool]) -> AgentCalls:
-        """The calls of these tools in a context. Runs with the same tools share them."""
+    def calls(
+        self, context: AgentContext, tools: Iterable[PreparedTool], names: Collection[str]
+    ) -> AgentCalls:
+        """The calls of these tools in a context. Runs with the same tools share them. Raises
+        `UsageError` for misspelt names in hooks and approval lists.
+        """
         key = tuple(tools)
         listings: dict[tuple[PreparedTool, ...], AgentCalls] = context.bridges.setdefault(self, {})
         calls = listings.get(key)
         if calls is None:
+            check_approval_list(context.need_user_approve_tools, names)
+            if self.terms.hooks is not None:
+                known = {*names, *self.known}
+                check_hook_names(self.terms.hooks.names(), known)
             calls = listings[key] = AgentCalls(self._executor(context, key))
             if len(listings) > _MOST_LISTINGS:
                 del listings[next(iter(listings))]
@@ -119,8 +135,8 @@ class GovernedToolset(WrapperToolset[Any]):
         tools = {name: tool for name, tool in listed.items() if _is_foreign(tool)}
         foreign = {name: self.governed.prepare(name, tool) for name, tool in tools.items()}
         context = self.governed.contexts.of(ctx)
-        check_approval_list(context.need_user_approve_tools, listed)
-        calls = self.governed.calls(context, [tool.prepared for tool in foreign.values()])
+        prepared = [tool.prepared for tool in foreign.values()]
+        calls = self.governed.calls(context, prepared, listed)
         await calls.settle(ctx)
         listing = RunListing(self.wrapped, tools, ctx)
         return {
@@ -236,3 +252,35 @@ def _is_foreign(tool: ToolsetTool[Any]) -> bool:
 def is_toolset(value: object) -> bool:
     """Whether a value is a toolset of pydantic-ai."""
     return isinstance(value, AbstractToolset)
+
+
+def combined(
+    own: AbstractToolset[Any],
+    foreign: Iterable[AbstractToolset[Any]],
+    terms: RunTerms,
+    contexts: RunContexts,
+) -> AbstractToolset[Any]:
+    """A toolset of ours and toolsets of pydantic-ai as one, under the same terms."""
+    governed = [GovernedToolset(toolset, GovernedTools(terms, contexts)) for toolset in foreign]
+    return CombinedToolset([own, *governed])
+
+
+class RunToolsets:
+    """A toolset as each run has it. pydantic-ai asks a toolset that a function returns for nothing
+    but its tools, so the run and its steps are announced here.
+    """
+
+    def __init__(self, toolset: AbstractToolset[Any]) -> None:
+        self._toolset = toolset
+        self._of_runs: OrderedDict[str | None, AbstractToolset[Any]] = OrderedDict()
+
+    async def of(self, run: RunContext[Any]) -> AbstractToolset[Any]:
+        """The toolset of this step of a run: the same object while nothing changes."""
+        current = self._of_runs.pop(run.run_id, None)
+        if current is None:
+            current = await self._toolset.for_run(run)
+        current = await current.for_run_step(run)
+        self._of_runs[run.run_id] = current
+        if len(self._of_runs) > _MOST_RUNS:
+            self._of_runs.popitem(last=False)
+        return current

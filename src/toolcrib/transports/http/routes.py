@@ -66,6 +66,8 @@ ROUTES: Final = (
     OperationRoute("approvals.list", "GET", "/v1/approvals"),
     OperationRoute("approvals.get", "GET", "/v1/approvals/{approval_id}"),
     OperationRoute("approvals.decide", "POST", "/v1/approvals/{approval_id}/decide"),
+    OperationRoute("questions.list", "GET", "/v1/questions"),
+    OperationRoute("questions.answer", "POST", "/v1/questions/{question_id}/answer"),
     OperationRoute("grants.list", "GET", "/v1/grants"),
     OperationRoute("grants.preview", "POST", "/v1/grant-previews"),
     OperationRoute("grants.get", "GET", "/v1/grants/{grant_id}"),

@@ -132,7 +132,7 @@ def test_the_provider_bound_tool_is_spoken_for_too() -> None:
         "type": "code_interpreter",
         "container": {"type": "auto", "memory_limit": "4g", "file_ids": ["file_1"]},
     }
-    assert CODEC.parse_output(fixture("code_interpreter"), tool) == parsed(
+    assert CODEC.parse_output(fixture("code_interpreter"), cast("Any", tool)) == parsed(
         *fixture("code_interpreter")
     )
     assert CODEC.contribute(cast("Any", tool)).tools == (entry,)
@@ -152,12 +152,17 @@ def test_without_a_call_there_is_no_output(items: Items) -> None:
     assert CODEC.parse_output(items, TOOL) is None
 
 
-def test_runs_are_read_together() -> None:
-    """C22, C24, C29, P5: code, output, pictures and files of all runs, wherever the items stand."""
+def test_several_runs_stay_several() -> None:
+    """C22, C24, C29, P5, finding 7: each run has its own code and output; pictures and files are
+    those of all runs, wherever the items stand.
+    """
     result = parsed(*fixture("code_interpreter"))
 
-    assert result.code == "import statistics\nprint(statistics.mean([2, 4, 6]))\nplot()"
-    assert result.stdout == "4\n<Figure size 640x480>"
+    assert [(run.code, run.stdout) for run in result.runs] == [
+        ("import statistics\nprint(statistics.mean([2, 4, 6]))", "4\n"),
+        ("plot()", "<Figure size 640x480>"),
+    ]
+    assert (result.code, result.stdout) == ("plot()", "<Figure size 640x480>")
     assert result.images == ("data:image/png;base64,iVBORw0KGgo=",)
     assert result.container_id == "cntr_1"
     assert (result.stderr, result.exit_code, result.is_inferred) == (None, None, False)
@@ -245,22 +250,31 @@ def test_an_exception_is_read_from_its_traceback() -> None:
 
 
 def test_the_last_run_decides_how_it_ended() -> None:
-    """C24: a model that mends its code has succeeded in the end."""
+    """C24, finding 7: a model that mends its code has succeeded in the end, and the exception of
+    the first run is still told.
+    """
     items = fixture("code_interpreter_exception")
     mended = call(code="print(2)", outputs=logs("2"))
 
     result = parsed(*items, mended)
 
     assert (result.stderr, result.exit_code, result.is_inferred) == (None, None, False)
-    assert result.stdout.endswith("ZeroDivisionError: division by zero\n2")
+    assert result.stdout == "2"
+    assert [run.exit_code for run in result.runs] == [1, None]
+    assert (result.status, result.error) == ("completed", result.runs[0].error)
+    assert "ZeroDivisionError" in (result.error or "")
     assert parsed(mended, *items).exit_code == 1
 
 
-def test_a_failed_call_has_no_value() -> None:
-    """N17, X9, C24: the interpreter itself failed: nothing ran, and the item stays at hand."""
+def test_a_failed_call_says_so_in_its_value() -> None:
+    """N17, X9, C24, H44, finding 7: the interpreter itself failed: nothing ran, and the output
+    tells it with status and error.
+    """
     (found,) = CODEC.invocations(fixture("code_interpreter_failed"), TOOL)
 
-    assert (found.success, found.value) == (False, None)
+    assert not found.success
+    assert (found.value.status, found.value.error) == ("failed", "code_interpreter_call failed")
+    assert parsed(*fixture("code_interpreter_failed")) == found.value
     assert found.error == found.message == "code_interpreter_call failed"
     assert found.params == CodeRun("print(1)", "cntr_1")
 
@@ -281,7 +295,7 @@ def test_a_run_without_end_is_not_a_success(status: str) -> None:
     cut = CODEC.invocation(call(status=status, outputs=[]), [], TOOL)
     late = CODEC.invocation(call(status=status, outputs=logs("done")), [], TOOL)
 
-    assert (cut.success, cut.value) == (False, None)
+    assert (cut.success, cut.value.status) == (False, status)
     assert cut.error == f"code_interpreter_call did not finish: {status}"
     assert late.success
 

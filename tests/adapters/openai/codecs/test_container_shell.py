@@ -114,12 +114,16 @@ def test_a_shell_can_be_forced() -> None:
 
 
 def test_call_and_output_are_one_invocation() -> None:
-    """N16, N21, N24: paired by call_id; what was asked, what came of it, and the item itself."""
+    """N16, N21, N24, finding 17: paired by call_id; what was asked, what came of it, and both
+    items themselves.
+    """
     items = fixture("shell")
 
     first, second = CODEC.invocations(items, TOOL)
 
-    assert (first.raw, second.raw) == (items[0], items[2])
+    outputs = {item["call_id"]: item for item in items if item["type"] == "shell_call_output"}
+    assert first.raw == {**items[0], "answer": outputs["call_1"]}
+    assert second.raw == {**items[2], "answer": outputs["call_2"]}
     assert (first.item_id, first.kind) == ("sh_1", "shell")
     assert first.params == ShellParams(["ls /mnt/data", "cat nothing"], 10000, 4000)
     assert first.value == ShellResult(
@@ -128,9 +132,12 @@ def test_call_and_output_are_one_invocation() -> None:
             CommandOutput("", "cat: nothing: No such file or directory\n", 1),
         ),
         "cntr_1",
+        error="command 2 ended with exit code 1",
     )
     assert second.params == ShellParams(["sleep 100"])
-    assert second.value == ShellResult((CommandOutput(timed_out=True),), "cntr_1")
+    assert second.value == ShellResult(
+        (CommandOutput(timed_out=True),), "cntr_1", error="command 1 timed out"
+    )
 
 
 def test_a_command_that_fails_is_a_failure_with_its_output() -> None:
@@ -163,10 +170,12 @@ def test_pairing_goes_by_id_and_not_by_place() -> None:
     ],
 )
 def test_without_an_output_the_provider_failed(items: Items, why: str) -> None:
-    """N17, X9, E5: then there is no value."""
+    """N17, X9, E5, H44: the value has no outputs and says why."""
     (found,) = CODEC.invocations(items, TOOL)
 
-    assert (found.success, found.value, found.error) == (False, None, why)
+    assert (found.success, found.value.outputs, found.error) == (False, (), why)
+    assert found.value.status in ("failed", "incomplete")
+    assert found.value.error == why
 
 
 def test_a_broken_off_output_keeps_what_there_is() -> None:
@@ -218,14 +227,19 @@ def test_no_item_breaks_the_reader(items: Any) -> None:
     assert all(each.success == (each.error is None) for each in found)
 
 
+def _call(raw: Any) -> dict[str, Any]:
+    return {key: value for key, value in raw.items() if key != "answer"}
+
+
 @pytest.mark.parametrize("path", recordings("openai", "azure", "xai"))
 def test_recorded_traffic_is_read(path: Path) -> None:
     """H48, N24: in real traffic each call in a container is one invocation with its output."""
     for items in recorded_outputs(path):
         calls = [item for item in items if item["type"] == "shell_call" and item.get("environment")]
         hosted = [call for call in calls if call["environment"]["type"] != "local"]
-        found = [each for each in CODEC.invocations(items, TOOL) if each.raw in hosted]
+        found = [each for each in CODEC.invocations(items, TOOL) if _call(each.raw) in hosted]
 
-        assert [each.raw for each in found] == hosted
+        assert [_call(each.raw) for each in found] == hosted
+        assert all(each.raw["answer"] in items for each in found)
         assert all(each.success and each.params.commands for each in found)
         assert all(each.value.outputs[0].exit_code == 0 for each in found)

@@ -228,16 +228,19 @@ def test_every_call_is_one_invocation() -> None:
 
 
 @pytest.mark.parametrize("status", ["failed", "incomplete"])
-def test_a_failed_call_has_no_value(status: str) -> None:
-    """N17, X9, E5: the failure is told; what it asked is kept."""
+def test_a_failed_call_says_so_in_its_value(status: str) -> None:
+    """N17, X9, E5, H44, finding 7: the failure is told; what it asked is kept."""
     broken = call(status=status, queries=["x"], error="vector_store_timeout")
 
     found = CODEC.invocation(broken, [broken], TOOL)
 
-    assert (found.success, found.value) == (False, None)
+    assert (found.success, found.value.status) == (False, status)
+    assert found.value.error == found.error
     assert found.error == f"file_search_call {status}: vector_store_timeout"
     assert found.params == FileSearchQuery(("x",))
-    assert parsed(broken, message("sorry")) == FileSearchResult(queries=("x",), text="sorry")
+    assert parsed(broken, message("sorry")) == FileSearchResult(
+        queries=("x",), text="sorry", status=status, error=found.error
+    )
 
 
 def test_objects_of_the_sdk_parse_like_plain_json() -> None:

@@ -127,7 +127,7 @@ def test_calls_give_images_and_errors() -> None:
 
 
 def test_every_call_is_one_invocation() -> None:
-    """N16, N17, N24, X9: in order, with the item itself; a refusal has no value."""
+    """N16, N17, N24, X9: in order, with the item itself; a refusal says why."""
     items = fixture("image_generation")
 
     drawn, refused = CODEC.invocations(items, TOOL)
@@ -137,7 +137,8 @@ def test_every_call_is_one_invocation() -> None:
     assert drawn.params == ImageRequest("A blue square", "generate")
     assert (drawn.success, drawn.error) == (True, None)
     assert drawn.message == "an image (png, 1024x1024): A blue square"
-    assert (refused.success, refused.value) == (False, None)
+    assert (refused.success, refused.value.base64) == (False, "")
+    assert refused.value.error.message == refused.error
     assert refused.error == refused.message
     assert "moderation_blocked" in (refused.error or "")
 
@@ -156,7 +157,8 @@ def test_a_call_without_a_sound_image_has_failed(item: dict[str, Any], why: str)
     """N17, E5: whatever its status says."""
     found = CODEC.invocation(item, [item], TOOL)
 
-    assert (found.success, found.value) == (False, None)
+    assert (found.success, found.value.base64) == (False, "")
+    assert why in found.value.error.message
     assert why in (found.error or "")
 
 
@@ -235,7 +237,7 @@ def test_no_item_breaks_the_reader(items: Any) -> None:
     result = CODEC.parse_output(items, TOOL) or ImageGenerationResult()
 
     assert len(found) == len(result.images) + len(result.errors)
-    assert all(each.success == isinstance(each.value, GeneratedImage) for each in found)
+    assert all(each.success == (each.value.error is None) for each in found)
 
 
 @pytest.mark.parametrize("path", recordings("openai", "azure", "xai"))

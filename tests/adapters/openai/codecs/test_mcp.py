@@ -149,7 +149,7 @@ def test_every_call_of_this_server_is_one_invocation() -> None:
     assert [each.raw for each in (found, on_loan, down)] == items[1:4]
     assert (found.item_id, found.kind) == ("mcp_1", "mcp")
     assert found.params == McpCall("library", "find_book", {"title": "Emma"})
-    assert found.value == McpCallResult("find_book", "shelf 12")
+    assert found.value == McpCallResult("find_book", "shelf 12", arguments={"title": "Emma"})
     assert (found.message, found.success, found.error) == ("shelf 12", True, None)
     assert down.params == McpCall("library", "find_book", {})
 
@@ -162,14 +162,17 @@ def test_a_tool_that_fails_keeps_its_answer() -> None:
         False,
         "mcp_call failed: mcp_tool_execution_error: It is on loan.",
     )
-    assert on_loan.value == McpCallResult("lend_book", "", on_loan.error, "mcpr_0")
+    assert on_loan.value == McpCallResult(
+        "lend_book", "", on_loan.error, "mcpr_0", on_loan.params.arguments, "failed"
+    )
 
 
-def test_a_server_that_is_down_gives_no_value() -> None:
+def test_a_server_that_is_down_says_so_in_its_value() -> None:
     """N17, X9: the provider's code is in the error."""
     _, _, down = CODEC.invocations(fixture("mcp"), TOOL)
 
-    assert (down.success, down.value) == (False, None)
+    assert (down.success, down.value.output) == (False, "")
+    assert (down.value.status, down.value.error) == ("failed", down.error)
     assert down.error == "mcp_call failed: http_error 503: Service Unavailable"
 
 
@@ -327,4 +330,4 @@ def test_recorded_traffic_is_read(path: Path) -> None:
         assert [each.raw for each in found] == calls
         assert all(each.params.tool and each.params.arguments for each in found)
         assert all(each.success == (each.raw["status"] == "completed") for each in found)
-        assert all(each.success == bool(each.value) for each in found)
+        assert all(each.success == (each.value.error is None) for each in found)

@@ -56,13 +56,18 @@ def test_a_search_can_be_forced() -> None:
     assert CODEC.choice(TOOL)["tools"] == [{"type": "tool_search"}]
 
 
+def _call(raw: Any) -> dict[str, Any]:
+    return {key: value for key, value in raw.items() if key != "answer"}
+
+
 def test_search_and_findings_are_one_invocation() -> None:
     """N16, N24: paired in order, since they share no id; groups are opened."""
     items = fixture("tool_search")
 
     first, second = CODEC.invocations(items, TOOL)
 
-    assert (first.raw, second.raw) == (items[0], items[2])
+    assert (_call(first.raw), _call(second.raw)) == (items[0], items[2])
+    assert first.raw["answer"] in items
     assert (first.item_id, first.kind, first.success) == ("tsc_1", "tool_search", True)
     assert first.params == {"paths": ["weather"]}
     assert first.value == ToolSearchResult(
@@ -94,7 +99,7 @@ def test_pairing_prefers_ids_and_skips_failures() -> None:
         ["y"],
     ]
     assert names([call(), call(), output("x"), output("y")]) == [["x"], ["y"]]
-    assert names([call(status="incomplete"), call(), output("x")]) == [None, ["x"]]
+    assert names([call(status="incomplete"), call(), output("x")]) == [[], ["x"]]
 
 
 @pytest.mark.parametrize(
@@ -106,10 +111,11 @@ def test_pairing_prefers_ids_and_skips_failures() -> None:
     ],
 )
 def test_a_search_without_findings_has_failed(items: Items, why: str) -> None:
-    """N17, X9, E5: and has no value."""
+    """N17, X9, E5, H44: and its value says why."""
     (found,) = CODEC.invocations(items, TOOL)
 
-    assert (found.success, found.value, found.error) == (False, None, why)
+    assert (found.success, found.value.tools, found.error) == (False, (), why)
+    assert (found.value.status != "completed", found.value.error) == (True, why)
 
 
 def test_an_equal_copy_of_the_item_finds_the_same() -> None:
@@ -140,7 +146,7 @@ def test_no_item_breaks_the_reader(items: Any) -> None:
     found = CODEC.invocations(only_objects(items), TOOL)
 
     assert (CODEC.parse_output(items, TOOL) is None) == (not found)
-    assert all(each.success == (each.value is not None) for each in found)
+    assert all(each.success == (each.value.error is None) for each in found)
 
 
 @pytest.mark.parametrize("path", recordings("openai", "azure", "xai"))
@@ -151,5 +157,5 @@ def test_recorded_traffic_is_read(path: Path) -> None:
         calls = [item for item in searches if item["execution"] == "server"]
         found = CODEC.invocations(items, TOOL)
 
-        assert [each.raw for each in found] == calls
+        assert [_call(each.raw) for each in found] == calls
         assert all(each.success and each.value.tools for each in found)

@@ -242,13 +242,14 @@ def test_an_invocation_tells_what_was_asked_and_where_it_looked() -> None:
     assert (first.success, first.error, first.kind) == (True, None, "web_search")
 
 
-def test_a_failed_call_has_no_value() -> None:
-    """N17, X9, E5: the provider's failure is data, with its status and code."""
+def test_a_failed_call_says_so_in_its_value() -> None:
+    """N17, X9, E5, H44, finding 7: the provider's failure is data, with its status and code."""
     failed = call(status="failed", error={"code": "search_down", "message": "try later"})
 
     found = CODEC.invocation(failed, [failed], TOOL)
 
-    assert (found.success, found.value) == (False, None)
+    assert not found.success
+    assert (found.value.status, found.value.error) == ("failed", found.error)
     assert found.error == found.message == "web_search_call failed: search_down: try later"
 
 
@@ -262,7 +263,7 @@ def test_an_incomplete_call_is_not_a_success() -> None:
     """E5: cut off is not done."""
     found = CODEC.invocation(call(status="incomplete"), [], TOOL)
 
-    assert (found.success, found.value) == (False, None)
+    assert (found.success, found.value.status) == (False, "incomplete")
 
 
 def test_the_older_query_field_is_read_and_not_repeated() -> None:

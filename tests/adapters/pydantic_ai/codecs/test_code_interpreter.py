@@ -1,5 +1,6 @@
 """Runs of code, in the shapes of every provider."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -152,11 +153,13 @@ def test_a_traceback_in_mixed_output_is_a_failure() -> None:
         ({"status": "incomplete"}, {}, "code_execution failed: incomplete"),
     ],
 )
-def test_a_sandbox_that_fails_has_no_value(content: Any, details: Item, error: str) -> None:
+def test_a_sandbox_that_fails_says_so(content: Any, details: Item, error: str) -> None:
     """N17: the provider could not run the code; its code is told."""
     found = ran({"code": "x"}, content, **details)
 
-    assert (found.success, found.value, found.error, found.message) == (False, None, error, error)
+    assert (found.success, found.error, found.message) == (False, error, error)
+    assert (found.value.error, found.value.stdout) == (error, "")
+    assert found.value.status != "completed"
 
 
 def test_files_and_container_are_told() -> None:
@@ -217,8 +220,10 @@ def test_images_belong_to_the_run_that_made_them() -> None:
     assert result.images == first.value.images + second.value.images
 
 
-def test_all_runs_make_one_output() -> None:
-    """C28: code and output in order; how it ended is how the last run ended."""
+def test_several_runs_stay_several() -> None:
+    """C28, finding 7: each run keeps its code, output and exit code; how it ended is how the last
+    run ended.
+    """
     items = [
         call("code_execution", {"code": "a"}, key="1"),
         answer("code_execution", {"stdout": "1", "stderr": "", "return_code": 1}, key="1"),
@@ -226,7 +231,11 @@ def test_all_runs_make_one_output() -> None:
         answer("code_execution", {"stdout": "2", "stderr": "", "return_code": 0}, key="2"),
     ]
 
-    assert CODEC.parse_output(items, TOOL) == CodeInterpreterResult("a\nb", "1\n2", "", 0)
+    failed = CodeInterpreterResult("a", "1", "", 1, error="the code ended with exit code 1")
+    mended = CodeInterpreterResult("b", "2", "", 0)
+    assert CODEC.parse_output(items, TOOL) == replace(
+        mended, error=failed.error, runs=(failed, mended)
+    )
     assert CODEC.parse_output([message("x")], TOOL) is None
 
 

@@ -12,9 +12,11 @@ from toolcrib.adapters.codec import Codec
 from toolcrib.adapters.openai import adapter as ours
 from toolcrib.adapters.pydantic_ai.codecs import registry as theirs
 from toolcrib.adapters.tool_declarations import undeclared
+from toolcrib.tools.file_search import FileSearchResult
 from toolcrib.tools.image_generation import ImageGenerationResult
 from toolcrib.tools.mcp import McpResult
 from toolcrib.tools.tool_search import ToolSearchResult
+from toolcrib.tools.web_search import WebSearchResult
 
 # pydantic-ai passes over, or warns about, what it has no part for.
 UNKNOWN = {
@@ -81,6 +83,8 @@ def as_told(output: Any) -> Any:
             return replace(
                 output, calls=tuple(replace(each, approval_request_id=None) for each in calls)
             )
+        case WebSearchResult() | FileSearchResult() | ToolSearchResult():
+            return replace(output, error=output.error is not None)
         case _:
             return output
 

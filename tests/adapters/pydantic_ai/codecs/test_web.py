@@ -88,8 +88,11 @@ def test_what_was_asked_is_told(arguments: Any, params: WebSearchAction) -> None
     ],
 )
 def test_failures_inside_a_success_are_failures(content: Any, details: Item, error: str) -> None:
-    """N17, H44: the provider's code is told, and there is no value."""
-    assert searched({"query": "a"}, content, **details)[1:] == (None, False, error)
+    """N17, H44: the provider's code is told, also in the value."""
+    _, value, *outcome = searched({"query": "a"}, content, **details)
+
+    assert outcome == [False, error]
+    assert (value.source_urls, value.status, value.error) == ((), "failed", error)
 
 
 def test_a_denied_or_missing_answer_is_a_failure() -> None:
@@ -153,7 +156,9 @@ def test_a_failed_search_adds_no_sources() -> None:
 
     result = CODEC.parse_output(items, SEARCH)
 
-    assert result == WebSearchResult("", source_urls=("https://a.org",))
+    assert result == WebSearchResult(
+        "", source_urls=("https://a.org",), error="web_search failed: failed"
+    )
 
 
 @pytest.mark.parametrize("provider", ["openai-chat", "openrouter"])
@@ -233,12 +238,12 @@ def test_a_fetch_that_read_nothing_is_a_failure() -> None:
     paywalled = [{"retrieved_url": "https://a.org", "url_retrieval_status": "PAYWALL"}]
     items = [call("web_fetch", {"url": "https://a.org"}), answer("web_fetch", error)]
 
-    assert fetched({"url": "https://a.org"}, error) == (
-        None,
-        False,
-        "web_fetch failed: url_not_accessible",
-    )
-    assert fetched({}, paywalled) == (None, False, "web_fetch failed: paywall")
+    value, *outcome = fetched({"url": "https://a.org"}, error)
+    assert outcome == [False, "web_fetch failed: url_not_accessible"]
+    assert (value.status, value.error) == ("failed", outcome[1])
+    value, *outcome = fetched({}, paywalled)
+    assert outcome == [False, "web_fetch failed: paywall"]
+    assert (value.status, value.error) == ("failed", outcome[1])
     assert FETCHER.parse_output(items, FETCH) == WebFetchResult(
         (
             FetchedPage(
@@ -246,7 +251,9 @@ def test_a_fetch_that_read_nothing_is_a_failure() -> None:
                 status="url_not_accessible",
                 error="web_fetch failed: url_not_accessible",
             ),
-        )
+        ),
+        status="failed",
+        error="web_fetch failed: url_not_accessible",
     )
     assert fetched({}, None)[:2] == (WebFetchResult(), True)
 

@@ -55,6 +55,8 @@ class ChatWire:
         made = {"index": 0, "message": message, "finish_reason": finish}
         return {
             **_common(events[0]),
+            # Groq gives every chunk another id; the last is what the SDK keeps.
+            "id": text_of(events[-1], "id"),
             "object": "chat.completion",
             "choices": [made],
             "usage": usage,

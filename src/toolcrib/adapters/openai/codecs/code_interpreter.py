@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, TypeAlias
 
-from toolcrib.adapters.answer import PlacedAnnotation
-from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
-from toolcrib.adapters.items import json_object_of, mappings_of, maybe_text, plain, text_of
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of, status_of
+from toolcrib.adapters.items import json_object_of, mappings_of, maybe_text, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
+from toolcrib.adapters.openai.codecs.files import files_of
 from toolcrib.adapters.openai.container_options import wire_container
-from toolcrib.adapters.openai.items import annotations_of
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.code_interpreter import (
     KIND,
     CodeInterpreterConfig,
     CodeInterpreterResult,
     CodeRun,
-    GeneratedFile,
 )
 from toolcrib.tools.code_interpreter.types import fatal_traceback
 from toolcrib.tools.provider_tools import HostedTool
@@ -54,36 +52,30 @@ class OpenAICodeInterpreterCodec(Codec[CodeInterpreterConfig, CodeInterpreterRes
         return {"type": "code_interpreter", "container": wire_container(tool.config.container)}
 
     def invocation(self, item: RawItem, items: Sequence[RawItem], tool: CodeTool) -> Invocation:
-        files = (note for note in _file_notes(items) if _maker(note, items) == item)
-        run = replace(_run(item), files=_files(files))
+        run = _run(item)
         failure = _failure(item, run)
         error = failure or _exception(run)
+        run = replace(
+            run, files=files_of(item, items), status=status_of(item, failure), error=error
+        )
         return Invocation(
             item_id=text_of(item, "id"),
             kind=self.kind,
             params=CodeRun(run.code, run.container_id),
-            value=run if failure is None or _has_output(run) else None,
+            value=run,
             message="\n".join(filter(None, (failure, run.render()))),
             success=error is None,
             error=error,
             raw=item,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: CodeTool
+    def combine(
+        self,
+        values: Sequence[CodeInterpreterResult],
+        items: Sequence[RawItem],
+        tool: CodeTool,
     ) -> CodeInterpreterResult | None:
-        """Code and output of all runs in order; how it ended is how the last run ended."""
-        items = [plain(item) for item in response_items]
-        runs = [_run(item) for item in items if item.get("type") == CALL]
-        if not runs:
-            return None
-        return replace(
-            runs[-1],
-            code=_joined(run.code for run in runs),
-            stdout=_joined(run.stdout for run in runs),
-            files=_files(_file_notes(items)),
-            images=tuple(image for run in runs for image in run.images),
-        )
+        return CodeInterpreterResult.of(values)
 
 
 def _run(item: RawItem) -> CodeInterpreterResult:
@@ -134,32 +126,3 @@ def _exception(run: CodeInterpreterResult) -> str | None:
 
 def _has_output(run: CodeInterpreterResult) -> bool:
     return bool(run.stdout or run.images)
-
-
-def _file_notes(items: Sequence[RawItem]) -> Iterator[PlacedAnnotation]:
-    return annotations_of(items, "container_file_citation")
-
-
-def _maker(note: PlacedAnnotation, items: Sequence[RawItem]) -> RawItem | None:
-    """The last run in the file's container before the message that cites it.
-
-    Nothing says which run made a file. This rule gives each file to one run only.
-    """
-    container = maybe_text(note.annotation.raw, "container_id")
-    for item in reversed(items[: note.item_index]):
-        if item.get("type") == CALL and maybe_text(item, "container_id") == container:
-            return item
-    return None
-
-
-def _files(notes: Iterable[PlacedAnnotation]) -> tuple[GeneratedFile, ...]:
-    """Each file once, where the text first mentions it."""
-    files: dict[tuple[str, str], GeneratedFile] = {}
-    for note in notes:
-        facts = note.annotation.raw
-        container_id, file_id = text_of(facts, "container_id"), text_of(facts, "file_id")
-        known = files.get((container_id, file_id))
-        if file_id and (known is None or known.span is None):
-            name = text_of(facts, "filename")
-            files[container_id, file_id] = GeneratedFile(container_id, file_id, name, note.span())
-    return tuple(files.values())

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final, assert_never
 
-from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.cited_files import unique_files
+from toolcrib.adapters.codec import (
+    Codec,
+    Invocation,
+    RawItem,
+    failure_of,
+    outcome_of,
+    status_of,
+    with_answer,
+)
 from toolcrib.adapters.items import (
     mapping_of,
     mappings_of,
     maybe_int,
     maybe_text,
-    plain,
     text_of,
     texts_of,
 )
+from toolcrib.adapters.openai.codecs.files import files_of
 from toolcrib.adapters.openai.container_options import wire_options
 from toolcrib.tools.code_interpreter import AutoContainer, ExistingContainer
 from toolcrib.tools.provider_tools import HostedTool
@@ -54,32 +64,36 @@ class OpenAIContainerShellCodec(Codec[ContainerShellConfig, ShellResult]):
         self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[ContainerShellConfig]
     ) -> Invocation:
         answers = list(_answers(item, items))
-        result = _result(item, answers)
         failure = _failure(item, answers)
+        status = status_of(answers[-1] if answers else item, failure)
+        result = replace(_result(item, answers), files=files_of(item, items), status=status)
         error = failure or result.fault
+        result = replace(result, error=error)
         return Invocation(
             item_id=text_of(item, "id"),
             kind=self.kind,
             params=_shell_params(item),
-            value=result if failure is None or result.outputs else None,
+            value=result,
             message="\n".join(filter(None, (failure, result.render()))),
             success=error is None,
             error=error,
-            raw=item,
+            raw=with_answer(item, answers[-1] if answers else None),
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[ContainerShellConfig]
+    def combine(
+        self,
+        values: Sequence[ShellResult],
+        items: Sequence[RawItem],
+        tool: HostedTool[ContainerShellConfig],
     ) -> ShellResult | None:
         """The outputs of all commands of all calls, in order."""
-        items = [plain(item) for item in response_items]
-        calls = [item for item in items if self.is_call(item, tool)]
-        if not calls:
+        if not values:
             return None
-        results = [_result(call, list(_answers(call, items))) for call in calls]
         return ShellResult(
-            tuple(output for result in results for output in result.outputs),
-            results[-1].container_id,
+            outputs=tuple(output for value in values for output in value.outputs),
+            container_id=values[-1].container_id,
+            files=unique_files([file for value in values for file in value.files]),
+            **outcome_of(values),
         )
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, assert_never
 
-from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.answer import citations
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of, outcome_of, status_of
 from toolcrib.adapters.items import (
     mapping_of,
     mappings_of,
     maybe_float,
     maybe_text,
-    plain,
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.items import annotations_of, message_text
+from toolcrib.adapters.openai.items import message_text, messages_in
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.file_search import (
     KIND,
@@ -63,32 +63,38 @@ class OpenAIFileSearchCodec(Codec[FileSearchConfig, FileSearchResult]):
     ) -> Invocation:
         failure = failure_of(item)
         queries = tuple(texts_of(item, "queries"))
-        value = FileSearchResult(results=tuple(_hits(item)), queries=queries)
+        value = FileSearchResult(
+            results=() if failure else tuple(_hits(item)),
+            queries=queries,
+            status=status_of(item, failure),
+            error=failure,
+        )
         return Invocation(
             item_id=text_of(item, "id"),
             kind=self.kind,
             params=FileSearchQuery(queries),
-            value=None if failure else value,
+            value=value,
             message=failure or value.render(),
             success=failure is None,
             error=failure,
             raw=item,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[FileSearchConfig]
+    def combine(
+        self,
+        values: Sequence[FileSearchResult],
+        items: Sequence[RawItem],
+        tool: HostedTool[FileSearchConfig],
     ) -> FileSearchResult | None:
-        items = [plain(item) for item in response_items]
-        calls = [item for item in items if item.get("type") == "file_search_call"]
-        if not calls:
+        if not values:
             return None
-        done = [call for call in calls if failure_of(call) is None]
-        queries = dict.fromkeys(query for call in calls for query in texts_of(call, "queries"))
+        cited = citations(messages_in(items))
         return FileSearchResult(
-            results=tuple(hit for call in done for hit in _hits(call)),
-            queries=tuple(queries),
-            citations=tuple(_citations(items)),
+            results=tuple(hit for value in values for hit in value.results),
+            queries=tuple(dict.fromkeys(query for value in values for query in value.queries)),
+            citations=tuple(file for file in cited if isinstance(file, FileCitation)),
             text=message_text(items),
+            **outcome_of(values),
         )
 
 
@@ -145,9 +151,3 @@ def _hits(item: RawItem) -> Iterator[FileSearchHit]:
             },
             vector_store_id=maybe_text(hit, "vector_store_id"),
         )
-
-
-def _citations(items: Sequence[RawItem]) -> Iterator[FileCitation]:
-    for note in annotations_of(items, "file_citation"):
-        if file_id := text_of(note.annotation.raw, "file_id"):
-            yield FileCitation(file_id, text_of(note.annotation.raw, "filename"), note.point())

@@ -6,8 +6,8 @@ import base64
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
-from toolcrib.adapters.items import mapping_of, maybe_text, plain, text_of
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of, status_of
+from toolcrib.adapters.items import mapping_of, maybe_text, text_of
 from toolcrib.tools.image_generation import (
     KIND,
     GeneratedImage,
@@ -70,31 +70,26 @@ class OpenAIImageGenerationCodec(Codec[ImageGenerationConfig, ImageGenerationRes
     def invocation(
         self, item: RawItem, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
     ) -> Invocation:
-        outcome = _read(item)
-        image = outcome if isinstance(outcome, GeneratedImage) else None
-        failure = outcome.message if isinstance(outcome, ImageError) else None
+        image = _read(item)
+        failure = image.error.message if image.error else None
         return Invocation(
             item_id=text_of(item, "id"),
             kind=self.kind,
             params=ImageRequest(_prompt(item), maybe_text(item, "action")),
             value=image,
-            message=failure or (image.render() if image else ""),
+            message=failure or image.render(),
             success=failure is None,
             error=failure,
             raw=item,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[ImageGenerationConfig]
+    def combine(
+        self,
+        values: Sequence[GeneratedImage],
+        items: Sequence[RawItem],
+        tool: HostedTool[ImageGenerationConfig],
     ) -> ImageGenerationResult | None:
-        items = [plain(item) for item in response_items]
-        outcomes = [_read(item) for item in items if self.is_call(item, tool)]
-        if not outcomes:
-            return None
-        return ImageGenerationResult(
-            images=tuple(outcome for outcome in outcomes if isinstance(outcome, GeneratedImage)),
-            errors=tuple(outcome for outcome in outcomes if isinstance(outcome, ImageError)),
-        )
+        return ImageGenerationResult.of(values)
 
 
 def _mask(mask: ImageMask) -> dict[str, str]:
@@ -111,15 +106,15 @@ def _svg(author: SvgAuthor) -> dict[str, Any]:
     return wire
 
 
-def _read(item: RawItem) -> GeneratedImage | ImageError:
+def _read(item: RawItem) -> GeneratedImage:
     """The image of a call, or why there is none."""
     failure = failure_of(item)
     if failure is not None:
-        return _error(item, failure)
+        return _no_image(item, failure)
     head, _, text = text_of(item, "result").rpartition(",")
     if not text:
         status = maybe_text(item, "status")
-        return _error(item, f"{CALL} has no image" + (f": {status}" if status else ""))
+        return _no_image(item, f"{CALL} has no image" + (f": {status}" if status else ""))
     return GeneratedImage(
         base64=text,
         format=maybe_text(item, "output_format") or _format(head, text),
@@ -130,15 +125,16 @@ def _read(item: RawItem) -> GeneratedImage | ImageError:
     )
 
 
-def _error(item: RawItem, message: str) -> ImageError:
+def _no_image(item: RawItem, message: str) -> GeneratedImage:
     error = mapping_of(item, "error")
     code = error.get("code")
-    return ImageError(
+    why = ImageError(
         message=message,
         code=str(code) if isinstance(code, str | int) else None,
         type=maybe_text(error, "type"),
         param=maybe_text(error, "param"),
     )
+    return GeneratedImage("", prompt=_prompt(item), status=status_of(item, message), error=why)
 
 
 def _prompt(item: RawItem) -> str | None:

@@ -7,14 +7,13 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, assert_never
 
-from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of, status_of
 from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.items import (
     json_object_of,
     mapping_of,
     mappings_of,
     maybe_text,
-    plain,
     text_of,
     texts_of,
 )
@@ -94,30 +93,30 @@ class OpenAIMcpCodec(Codec[McpConfig, McpResult]):
     ) -> Invocation:
         shown = _shown(item, tool)
         answer = _answer(shown)
-        has_value = answer.error is None or bool(answer.output) or _is_tools_own(shown)
         return Invocation(
             item_id=text_of(shown, "id"),
             kind=self.kind,
             params=_request(shown),
-            value=answer if has_value else None,
+            value=answer,
             message=answer.render(),
             success=answer.error is None,
             error=answer.error,
             raw=shown,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[McpConfig]
+    def combine(
+        self,
+        values: Sequence[McpCallResult],
+        items: Sequence[RawItem],
+        tool: HostedTool[McpConfig],
     ) -> McpResult | None:
         """None when the server was not called, unless that is because it could not be asked."""
-        items = [plain(item) for item in response_items]
-        calls = [_answer(_shown(item, tool)) for item in items if self.is_call(item, tool)]
         listings = [_shown(item, tool) for item in items if _is_listing(item, tool)]
         errors = [failure for listing in listings if (failure := failure_of(listing))]
-        if not calls and not errors:
+        if not values and not errors:
             return None
         tools = {mcp_tool.name: mcp_tool for listing in listings for mcp_tool in _tools(listing)}
-        return McpResult(tuple(calls), tuple(tools.values()), errors[-1] if errors else None)
+        return McpResult(tuple(values), tuple(tools.values()), errors[-1] if errors else None)
 
 
 def _place(config: McpConfig) -> dict[str, str]:
@@ -182,11 +181,14 @@ def _request(item: RawItem) -> McpCall:
 
 
 def _answer(item: RawItem) -> McpCallResult:
+    error = _error(item)
     return McpCallResult(
         tool=text_of(item, "name"),
         output=text_of(item, "output"),
-        error=_error(item),
+        error=error,
         approval_request_id=maybe_text(item, "approval_request_id"),
+        arguments=json_object_of(item, "arguments"),
+        status=status_of(item, error),
     )
 
 
@@ -202,11 +204,6 @@ def _error(item: RawItem) -> str | None:
     return ": ".join(filter(None, (f"{CALL} failed", name, message)))
 
 
-def _is_tools_own(item: RawItem) -> bool:
-    """Whether the tool ran and failed, as against a server that could not be reached."""
-    return mapping_of(item, "error").get("type") == "mcp_tool_execution_error"
-
-
 def _text(value: Any) -> str:
     """What a server says of an error: a text, a number, or parts that hold texts."""
     if isinstance(value, str | int) and not isinstance(value, bool):
@@ -219,7 +216,10 @@ def _text(value: Any) -> str:
 def _tools(listing: RawItem) -> list[McpTool]:
     return [
         McpTool(
-            text_of(entry, "name"), text_of(entry, "description"), mapping_of(entry, "input_schema")
+            text_of(entry, "name"),
+            text_of(entry, "description"),
+            mapping_of(entry, "input_schema"),
+            mapping_of(entry, "annotations"),
         )
         for entry in mappings_of(listing, "tools")
     ]

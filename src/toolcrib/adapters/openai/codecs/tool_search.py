@@ -6,13 +6,20 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.codec import (
+    Codec,
+    Invocation,
+    RawItem,
+    failure_of,
+    outcome_of,
+    status_of,
+    with_answer,
+)
 from toolcrib.adapters.items import (
     json_object_of,
     mapping_of,
     mappings_of,
     maybe_text,
-    plain,
     text_of,
 )
 from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCall, ClientCodec
@@ -58,27 +65,31 @@ class OpenAIToolSearchCodec(Codec[ToolSearchConfig, ToolSearchResult]):
         failure = failure_of(item) or (failure_of(answer) if answer is not None else None)
         if answer is None and failure is None:
             failure = f"{CALL} has no output"
-        result = ToolSearchResult(tuple(_tools_of(answer or {})))
+        result = ToolSearchResult(
+            () if failure else tuple(_tools_of(answer or {})), status_of(item, failure), failure
+        )
         return Invocation(
             item_id=text_of(item, "id"),
             kind=self.kind,
             params=mapping_of(item, "arguments"),
-            value=None if failure else result,
+            value=result,
             message=failure or result.render(),
             success=failure is None,
             error=failure,
-            raw=item,
+            raw=with_answer(item, answer),
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[ToolSearchConfig]
+    def combine(
+        self,
+        values: Sequence[ToolSearchResult],
+        items: Sequence[RawItem],
+        tool: HostedTool[ToolSearchConfig],
     ) -> ToolSearchResult | None:
         """The tools of all searches, in order."""
-        items = [plain(item) for item in response_items]
-        if not any(self.is_call(item, tool) for item in items):
+        if not values:
             return None
         return ToolSearchResult(
-            tuple(tool for _, output in _pairs(items) for tool in _tools_of(output))
+            tuple(entry for value in values for entry in value.tools), **outcome_of(values)
         )
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of
+from toolcrib.adapters.answer import citations
+from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of, outcome_of, status_of
 from toolcrib.adapters.items import (
     json_object_of,
     mapping_of,
     mappings_of,
     maybe_text,
-    plain,
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.items import annotations_of, message_text
+from toolcrib.adapters.openai.items import message_text, messages_in
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_search import (
@@ -68,25 +68,32 @@ class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
             item_id=text_of(item, "id"),
             kind=self.kind,
             params=action,
-            value=None if failure else WebSearchResult(text="", source_urls=urls),
+            value=WebSearchResult(
+                text="",
+                source_urls=() if failure else urls,
+                status=status_of(item, failure),
+                error=failure,
+            ),
             message=failure or "\n".join([action.render(), *urls]),
             success=failure is None,
             error=failure,
             raw=item,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[WebSearchConfig]
+    def combine(
+        self,
+        values: Sequence[WebSearchResult],
+        items: Sequence[RawItem],
+        tool: HostedTool[WebSearchConfig],
     ) -> WebSearchResult | None:
-        items = [plain(item) for item in response_items]
-        calls = [item for item in items if item.get("type") == "web_search_call"]
-        if not calls:
+        if not values:
             return None
-        done = [call for call in calls if failure_of(call) is None]
+        cited = citations(messages_in(items))
         return WebSearchResult(
             text=message_text(items),
-            citations=tuple(_citations(items)),
-            source_urls=tuple(dict.fromkeys(url for call in done for url in _looked_at(call))),
+            citations=tuple(page for page in cited if isinstance(page, Citation)),
+            source_urls=tuple(dict.fromkeys(url for value in values for url in value.source_urls)),
+            **outcome_of(values),
         )
 
 
@@ -136,9 +143,3 @@ def _looked_at(item: RawItem) -> Iterator[str]:
     action = _action(item)
     sources = [text_of(source, "url") for source in mappings_of(action, "sources")]
     yield from (url for url in [*sources, text_of(action, "url")] if url)
-
-
-def _citations(items: Sequence[RawItem]) -> Iterator[Citation]:
-    for note in annotations_of(items, "url_citation"):
-        if url := text_of(note.annotation.raw, "url"):
-            yield Citation(url, text_of(note.annotation.raw, "title"), note.span())

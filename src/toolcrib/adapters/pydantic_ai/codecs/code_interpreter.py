@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.answer import PlacedAnnotation
+from toolcrib.adapters.cited_files import files_by_call, unique_files
 from toolcrib.adapters.codec import Invocation, RawItem
 from toolcrib.adapters.items import (
     mapping_of,
     mappings_of,
     maybe_int,
     maybe_text,
-    plain,
     text_of,
     texts_of,
 )
-from toolcrib.adapters.openai.items import read_annotation
 from toolcrib.adapters.pydantic_ai.codecs.files import base64_of, images_of, media_type
 from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall, details_of
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
-from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, RESPONSE, TEXT
+from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, RESPONSE, messages_in
 from toolcrib.tools.code_interpreter import (
     KIND,
     AutoContainer,
@@ -90,11 +88,6 @@ def fault_of(run: CodeInterpreterResult, call: HostedCall) -> str | None:
     if call.facts.get("isError") is True:
         return "the code ended with an error"
     return maybe_text(call.facts, "error") or None
-
-
-def has_output(run: CodeInterpreterResult) -> bool:
-    """Whether a run has any output."""
-    return bool(run.stdout or run.stderr or run.images) or run.exit_code is not None
 
 
 def _container(call: HostedCall, items: Sequence[RawItem]) -> str | None:
@@ -197,72 +190,36 @@ class CodeInterpreterCodec(NativeCodec[CodeInterpreterConfig, CodeInterpreterRes
         self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[CodeInterpreterConfig]
     ) -> Invocation:
         run = run_of(call, items)
-        named = (file for at, file in _cited_files(items) if _maker(at, file, items) == call.id)
-        run = replace(run, files=_unique([*run.files, *named]))
         failure = call.failure
         error = failure or fault_of(run, call)
+        files = unique_files([*run.files, *_cited_files(call, items)])
+        run = replace(run, files=files, status=call.status, error=error)
         return Invocation(
             item_id=call.id,
             kind=self.kind,
             params=CodeRun(run.code, run.container_id),
-            value=run if failure is None or has_output(run) else None,
+            value=run,
             message="\n".join(filter(None, (failure, run.render()))),
             success=error is None,
             error=error,
             raw=call.raw,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[CodeInterpreterConfig]
+    def combine(
+        self,
+        values: Sequence[CodeInterpreterResult],
+        items: Sequence[RawItem],
+        tool: HostedTool[CodeInterpreterConfig],
     ) -> CodeInterpreterResult | None:
-        """Code and output of all runs in order, with the exit code of the last run."""
-        items = [plain(item) for item in response_items]
-        runs = [run_of(call, items) for call in self.hosted_calls(items, tool)]
-        if not runs:
-            return None
-        files = [file for run in runs for file in run.files]
-        files += [file for _, file in _cited_files(items)]
-        return replace(
-            runs[-1],
-            code=joined(run.code for run in runs),
-            stdout=joined(run.stdout for run in runs),
-            files=_unique(files),
-            images=tuple(image for run in runs for image in run.images),
-        )
+        return CodeInterpreterResult.of(values)
 
 
-def _cited_files(items: Sequence[RawItem]) -> Iterator[tuple[int, GeneratedFile]]:
-    """Files that the text cites, each with the index of its item."""
-    offset = 0
-    for index, item in enumerate(items):
-        if item.get("type") != TEXT:
-            continue
-        length = len(text_of(item, "text"))
-        for facts in mappings_of(item, "citations"):
-            file_id = text_of(facts, "file_id")
-            if facts.get("type") == "container_file_citation" and file_id:
-                note = PlacedAnnotation(read_annotation(facts), index, offset, length)
-                container, name = text_of(facts, "container_id"), text_of(facts, "filename")
-                yield index, GeneratedFile(container, file_id, name, note.span())
-        offset += length
-
-
-def _maker(index: int, file: GeneratedFile, items: Sequence[RawItem]) -> str | None:
-    """The id of the last run in the file's container before the text that cites it: no item says
-    which run made a file.
-    """
-    for item in reversed(items[:index]):
-        container = text_of(mapping_of(item, "arguments"), "container_id")
-        if item.get("type") == NATIVE_CALL and container == file.container_id:
-            return text_of(item, "id")
-    return None
-
-
-def _unique(files: Iterable[GeneratedFile]) -> tuple[GeneratedFile, ...]:
-    """Each file once, where the text first mentions it."""
-    by_id: dict[str, GeneratedFile] = {}
-    for file in files:
-        known = by_id.get(file.file_id)
-        if known is None or known.span is None:
-            by_id[file.file_id] = file
-    return tuple(by_id.values())
+def _cited_files(call: HostedCall, items: Sequence[RawItem]) -> tuple[GeneratedFile, ...]:
+    """The files of a call that the texts among the items cite."""
+    containers = {
+        at: maybe_text(mapping_of(item, "arguments"), "container_id")
+        for at, item in enumerate(items)
+        if item.get("type") == NATIVE_CALL and item.get("name") == CodeInterpreterCodec.native
+    }
+    made = files_by_call(containers, messages_in(items))
+    return next((made[at] for at in made if text_of(items[at], "id") == call.id), ())

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from toolcrib.adapters.answer import PlacedAnnotation, placed_annotations
-from toolcrib.adapters.codec import Invocation, RawItem
+from toolcrib.adapters.answer import citations
+from toolcrib.adapters.codec import Invocation, RawItem, outcome_of
 from toolcrib.adapters.items import (
     mapping_of,
     mappings_of,
     maybe_float,
     maybe_text,
-    plain,
     text_of,
     texts_of,
 )
@@ -57,31 +56,38 @@ class FileSearchCodec(NativeCodec[FileSearchConfig, FileSearchResult]):
     ) -> Invocation:
         failure = call.failure
         queries = _queries(call)
-        value = FileSearchResult(results=tuple(_hits(call)), queries=queries)
+        value = FileSearchResult(
+            results=() if failure else tuple(_hits(call)),
+            queries=queries,
+            status=call.status,
+            error=failure,
+        )
         return Invocation(
             item_id=call.id,
             kind=self.kind,
             params=FileSearchQuery(queries),
-            value=None if failure else value,
+            value=value,
             message=failure or value.render(),
             success=failure is None,
             error=failure,
             raw=call.raw,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[FileSearchConfig]
+    def combine(
+        self,
+        values: Sequence[FileSearchResult],
+        items: Sequence[RawItem],
+        tool: HostedTool[FileSearchConfig],
     ) -> FileSearchResult | None:
-        items = [plain(item) for item in response_items]
-        calls = self.hosted_calls(items, tool)
-        if not calls:
+        if not values:
             return None
-        done = [call for call in calls if call.failure is None]
+        cited = citations(messages_in(items))
         return FileSearchResult(
-            results=tuple(hit for call in done for hit in _hits(call)),
-            queries=tuple(dict.fromkeys(query for call in calls for query in _queries(call))),
-            citations=tuple(_citations(items)),
+            results=tuple(hit for value in values for hit in value.results),
+            queries=tuple(dict.fromkeys(query for value in values for query in value.queries)),
+            citations=tuple(file for file in cited if isinstance(file, FileCitation)),
             text=text_in(items),
+            **outcome_of(values),
         )
 
 
@@ -111,21 +117,3 @@ def _attributes(passage: RawItem) -> dict[str, str | float | bool]:
         value = entry.get("string_value", entry.get("numeric_value"))
         attributes |= {text_of(entry, "key"): value}
     return {key: value for key, value in attributes.items() if isinstance(value, str | int | float)}
-
-
-def _citations(items: Sequence[RawItem]) -> Iterator[FileCitation]:
-    """The files that the text cites; a passage counts as cited where it ends."""
-    for note in _notes(items):
-        facts = note.annotation.raw
-        file_id = text_of(facts, "document_id") or text_of(facts, "file_id")
-        title = text_of(facts, "title") or text_of(facts, "filename")
-        span = note.span()
-        if file_id or title:
-            yield FileCitation(file_id, title, span[1] if span else note.point())
-
-
-def _notes(items: Sequence[RawItem]) -> Iterator[PlacedAnnotation]:
-    """The citations of documents."""
-    for note in placed_annotations(messages_in(items)):
-        if note.annotation.kind in ("document", "file_citation"):
-            yield note

@@ -63,6 +63,14 @@ class HostedCall:
         return ": ".join([f"{self.name} failed", *reasons]) if reasons else None
 
     @property
+    def status(self) -> str:
+        """How the call ended: `completed`, or the provider's word for a failure."""
+        if self.failure is None:
+            return "completed"
+        words = [text_of(facts, "status") for facts in (self.details, self.facts)]
+        return next((word for word in words if word in _FAILED), "failed")
+
+    @property
     def details(self) -> dict[str, Any]:
         """The provider details of the result."""
         return details_of(self.result_item)

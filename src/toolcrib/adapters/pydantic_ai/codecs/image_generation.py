@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final, cast, get_args
 
 from toolcrib.adapters.codec import Invocation, RawItem
-from toolcrib.adapters.items import maybe_text, plain, text_of
+from toolcrib.adapters.items import maybe_text, text_of
 from toolcrib.adapters.pydantic_ai.codecs.files import base64_of, images_of, is_image, media_type
 from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
@@ -78,31 +78,26 @@ class ImageGenerationCodec(NativeCodec[ImageGenerationConfig, ImageGenerationRes
     def read(
         self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[ImageGenerationConfig]
     ) -> Invocation:
-        result = _image_result(call, items)
-        image = result if isinstance(result, GeneratedImage) else None
-        failure = result.message if isinstance(result, ImageError) else None
+        image = _image_result(call, items)
+        failure = image.error.message if image.error else None
         return Invocation(
             item_id=call.id,
             kind=self.kind,
             params=ImageRequest(maybe_text(call.facts, "revised_prompt")),
             value=image,
-            message=failure or (image.render() if image else ""),
+            message=failure or image.render(),
             success=failure is None,
             error=failure,
             raw=call.call_item if is_image(call.call_item) else call.raw,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[ImageGenerationConfig]
+    def combine(
+        self,
+        values: Sequence[GeneratedImage],
+        items: Sequence[RawItem],
+        tool: HostedTool[ImageGenerationConfig],
     ) -> ImageGenerationResult | None:
-        items = [plain(item) for item in response_items]
-        results = [_image_result(call, items) for call in self.hosted_calls(items, tool)]
-        if not results:
-            return None
-        return ImageGenerationResult(
-            images=tuple(result for result in results if isinstance(result, GeneratedImage)),
-            errors=tuple(result for result in results if isinstance(result, ImageError)),
-        )
+        return ImageGenerationResult.of(values)
 
 
 def _check_compressed(provider: str, output_format: str | None) -> None:
@@ -111,7 +106,7 @@ def _check_compressed(provider: str, output_format: str | None) -> None:
         raise UnsupportedOption(KIND, "output_compression", provider, why)
 
 
-def _image_result(call: HostedCall, items: Sequence[RawItem]) -> GeneratedImage | ImageError:
+def _image_result(call: HostedCall, items: Sequence[RawItem]) -> GeneratedImage:
     """The image of a call, or why there is none."""
     if is_image(call.call_item):
         return _image(call.call_item, {})
@@ -121,7 +116,10 @@ def _image_result(call: HostedCall, items: Sequence[RawItem]) -> GeneratedImage 
         return _image(images[0], call.facts)
     status = text_of(call.facts, "status")
     message = ": ".join(filter(None, (f"{KIND} has no image", status)))
-    return ImageError(failure or message, code=status or None)
+    error = ImageError(failure or message, code=status or None)
+    status = call.status if failure else status or "failed"
+    prompt = maybe_text(call.facts, "revised_prompt")
+    return GeneratedImage("", prompt=prompt, status=status, error=error)
 
 
 def _image(item: RawItem, facts: RawItem) -> GeneratedImage:

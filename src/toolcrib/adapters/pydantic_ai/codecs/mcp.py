@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.codec import Invocation, RawItem
-from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, plain, text_of, texts_of
+from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, text_of, texts_of
 from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.mcp import (
@@ -74,32 +74,32 @@ class McpCodec(NativeCodec[McpConfig, McpResult]):
     ) -> Invocation:
         redacted = _redacted(call, tool)
         result = _result(redacted)
-        has_value = result.error is None or bool(result.output) or _is_tool_error(redacted)
         return Invocation(
             item_id=redacted.id,
             kind=self.kind,
             params=_request(redacted),
-            value=result if has_value else None,
+            value=result,
             message=result.render(),
             success=result.error is None,
             error=result.error,
             raw=redacted.raw,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[McpConfig]
+    def combine(
+        self,
+        values: Sequence[McpCallResult],
+        items: Sequence[RawItem],
+        tool: HostedTool[McpConfig],
     ) -> McpResult | None:
         """None when the server was not called, unless its tools could not be listed."""
-        items = [plain(item) for item in response_items]
-        calls = [_result(_redacted(call, tool)) for call in self.hosted_calls(items, tool)]
         listings = [
             _redacted(HostedCall({}, item), tool).facts for item in items if self._lists(item, tool)
         ]
         errors = [error for listing in listings if (error := maybe_text(listing, "error"))]
-        if not calls and not errors:
+        if not values and not errors:
             return None
         tools = {entry.name: entry for listing in listings for entry in _tools(listing)}
-        return McpResult(tuple(calls), tuple(tools.values()), errors[-1] if errors else None)
+        return McpResult(tuple(values), tuple(tools.values()), errors[-1] if errors else None)
 
     def _lists(self, item: RawItem, tool: HostedTool[McpConfig]) -> bool:
         return super().is_result(item, tool) and _is_listing(item)
@@ -134,6 +134,8 @@ def _result(call: HostedCall) -> McpCallResult:
         tool=text_of(call.arguments, "tool_name"),
         output="" if is_only_error else output,
         error=error,
+        arguments=mapping_of(call.arguments, "tool_args"),
+        status="completed" if error is None else call.status if call.failure else "failed",
     )
 
 
@@ -149,13 +151,6 @@ def _error(facts: RawItem, output: str) -> str | None:
     return ": ".join(filter(None, ("mcp_call failed", name, text)))
 
 
-def _is_tool_error(call: HostedCall) -> bool:
-    """Whether the tool ran and failed, unlike a server that could not be reached."""
-    facts = call.facts
-    kind = text_of(mapping_of(facts, "error"), "type")
-    return facts.get("is_error") is True or kind == "mcp_tool_execution_error"
-
-
 def _text(value: Any) -> str:
     """The text of a server's value: a text, a number, or parts with texts."""
     if isinstance(value, str | int) and not isinstance(value, bool):
@@ -168,7 +163,10 @@ def _text(value: Any) -> str:
 def _tools(listing: RawItem) -> list[McpTool]:
     return [
         McpTool(
-            text_of(entry, "name"), text_of(entry, "description"), mapping_of(entry, "input_schema")
+            text_of(entry, "name"),
+            text_of(entry, "description"),
+            mapping_of(entry, "input_schema"),
+            mapping_of(entry, "annotations"),
         )
         for entry in mappings_of(listing, "tools")
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from toolcrib.adapters.codec import Invocation, RawItem
-from toolcrib.adapters.items import mappings_of, plain, text_of
+from toolcrib.adapters.codec import Invocation, RawItem, outcome_of
+from toolcrib.adapters.items import mappings_of, text_of
 from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.tools.provider_tools import HostedTool
@@ -27,27 +27,32 @@ class ToolSearchCodec(NativeCodec[ToolSearchConfig, ToolSearchResult]):
         self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[ToolSearchConfig]
     ) -> Invocation:
         failure = call.failure
-        result = ToolSearchResult(tuple(_found_tools(call)))
+        result = ToolSearchResult(
+            () if failure else tuple(_found_tools(call)), call.status, failure
+        )
         return Invocation(
             item_id=call.id,
             kind=self.kind,
             params=call.arguments,
-            value=None if failure else result,
+            value=result,
             message=failure or result.render(),
             success=failure is None,
             error=failure,
             raw=call.raw,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[ToolSearchConfig]
+    def combine(
+        self,
+        values: Sequence[ToolSearchResult],
+        items: Sequence[RawItem],
+        tool: HostedTool[ToolSearchConfig],
     ) -> ToolSearchResult | None:
         """The tools of all searches, in order."""
-        items = [plain(item) for item in response_items]
-        calls = self.hosted_calls(items, tool)
-        if not calls:
+        if not values:
             return None
-        return ToolSearchResult(tuple(tool for call in calls for tool in _found_tools(call)))
+        return ToolSearchResult(
+            tuple(entry for value in values for entry in value.tools), **outcome_of(values)
+        )
 
 
 def _found_tools(call: HostedCall) -> Iterator[FoundTool]:

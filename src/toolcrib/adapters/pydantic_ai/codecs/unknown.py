@@ -16,7 +16,7 @@ from toolcrib.tools.provider_tools import HostedTool
 KIND: Final = "native_tool"
 
 
-class UnknownCallCodec(NativeCodec[Any, tuple[Invocation, ...]]):
+class UnknownCallCodec(NativeCodec[Any, Any]):
     """The codec of every native call that no other codec knows. The kind of its invocation is the
     native tool's name, its value the raw result.
     """
@@ -42,9 +42,15 @@ class UnknownCallCodec(NativeCodec[Any, tuple[Invocation, ...]]):
     def read(self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[Any]) -> Invocation:
         return _read(call)
 
+    def combine(
+        self, values: Sequence[Any], items: Sequence[RawItem], tool: HostedTool[Any]
+    ) -> Any:
+        return tuple(values) or None
+
     def parse_output(
         self, response_items: Sequence[Any], tool: HostedTool[Any]
     ) -> tuple[Invocation, ...] | None:
+        """The calls themselves: nothing is known of what they gave."""
         items = [plain(item) for item in response_items]
         return tuple(self.invocations(items, tool)) or None
 

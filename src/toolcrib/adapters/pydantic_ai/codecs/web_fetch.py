@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.answer import citations
-from toolcrib.adapters.codec import Invocation, RawItem
-from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, plain, text_of, texts_of
+from toolcrib.adapters.codec import Invocation, RawItem, outcome_of
+from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, text_of, texts_of
 from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.adapters.pydantic_ai.codecs.web_search import domain_fields
@@ -15,6 +15,7 @@ from toolcrib.adapters.pydantic_ai.parts import messages_in, text_in
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_fetch import (
     KIND,
+    Citation,
     FetchedPage,
     WebFetchConfig,
     WebFetchRequest,
@@ -48,28 +49,35 @@ class WebFetchCodec(NativeCodec[WebFetchConfig, WebFetchResult]):
         self, call: HostedCall, items: Sequence[RawItem], tool: HostedTool[WebFetchConfig]
     ) -> Invocation:
         pages = _pages(call)
-        result = WebFetchResult(pages)
         failure = call.failure or _all_failed(pages)
+        status = call.status if call.failure or not failure else "failed"
+        result = WebFetchResult(pages, status=status, error=failure)
         return Invocation(
             item_id=call.id,
             kind=self.kind,
             params=WebFetchRequest(_urls(call)),
-            value=None if failure else result,
+            value=result,
             message=failure or result.render(),
             success=failure is None,
             error=failure,
             raw=call.raw,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[WebFetchConfig]
+    def combine(
+        self,
+        values: Sequence[WebFetchResult],
+        items: Sequence[RawItem],
+        tool: HostedTool[WebFetchConfig],
     ) -> WebFetchResult | None:
-        items = [plain(item) for item in response_items]
-        calls = self.hosted_calls(items, tool)
-        if not calls:
+        if not values:
             return None
-        pages = tuple(page for call in calls for page in _pages(call))
-        return WebFetchResult(pages, text_in(items), tuple(citations(messages_in(items))))
+        cited = citations(messages_in(items))
+        return WebFetchResult(
+            pages=tuple(page for value in values for page in value.pages),
+            text=text_in(items),
+            citations=tuple(page for page in cited if isinstance(page, Citation)),
+            **outcome_of(values),
+        )
 
 
 def _urls(call: HostedCall) -> tuple[str, ...]:

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.answer import citations
-from toolcrib.adapters.codec import Invocation, RawItem
-from toolcrib.adapters.items import mappings_of, maybe_text, plain, text_of, texts_of
+from toolcrib.adapters.codec import Invocation, RawItem, outcome_of
+from toolcrib.adapters.items import mappings_of, maybe_text, text_of, texts_of
 from toolcrib.adapters.pydantic_ai.codecs.hosted_call import HostedCall
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec
 from toolcrib.adapters.pydantic_ai.parts import messages_in, text_in
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_search import (
     KIND,
+    Citation,
     DomainFilter,
     GeoHint,
     WebSearchAction,
@@ -60,27 +61,34 @@ class WebSearchCodec(NativeCodec[WebSearchConfig, WebSearchResult]):
             item_id=call.id,
             kind=self.kind,
             params=action,
-            value=None if failure else WebSearchResult(text="", source_urls=urls),
+            value=WebSearchResult(
+                text="",
+                source_urls=() if failure else urls,
+                status=call.status,
+                error=failure,
+            ),
             message=failure or "\n".join([action.render(), *urls]),
             success=failure is None,
             error=failure,
             raw=call.raw,
         )
 
-    def parse_output(
-        self, response_items: Sequence[Any], tool: HostedTool[WebSearchConfig]
+    def combine(
+        self,
+        values: Sequence[WebSearchResult],
+        items: Sequence[RawItem],
+        tool: HostedTool[WebSearchConfig],
     ) -> WebSearchResult | None:
-        items = [plain(item) for item in response_items]
-        calls, cited = self.hosted_calls(items, tool), citations(messages_in(items))
-        if not calls and not (cited and self.provider in _CITATIONS_ONLY):
+        pages = [page for page in citations(messages_in(items)) if isinstance(page, Citation)]
+        if not values and not (pages and self.provider in _CITATIONS_ONLY):
             return None
-        done = [call for call in calls if call.failure is None]
-        urls = [url for call in done for url in _source_urls(call)]
-        urls += [] if calls else [citation.url for citation in cited]
+        urls = [url for value in values for url in value.source_urls]
+        urls += [] if values else [page.url for page in pages]
         return WebSearchResult(
             text=text_in(items),
-            citations=tuple(cited),
+            citations=tuple(pages),
             source_urls=tuple(dict.fromkeys(urls)),
+            **outcome_of(values),
         )
 
 

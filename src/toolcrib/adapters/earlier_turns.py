@@ -1,0 +1,283 @@
+"""The turns before a prompt that follows them, said again from the session's ledger.
+
+A provider that keeps the history gets the id of its last response. Else everything is said again as
+it was: prompts with their attachments, replies verbatim, outputs of calls. What cannot be said
+again is listed in `Conversation.omitted`, and the turn records it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from toolcrib.adapters.attachments import contents_again
+from toolcrib.adapters.history import LOST, Conversation, History, TurnStep, steps_of
+from toolcrib.adapters.items import (
+    Item,
+    PromptContent,
+    TextContent,
+    ToolCallEnd,
+    UploadedFile,
+    UserMessage,
+    tool_calls,
+)
+from toolcrib.calls.recorded_call import repeated_id
+from toolcrib.ledger.events import Event, PayloadsDeleted, ToolInvoked
+from toolcrib.ledger.prompt_events import (
+    ContainerExpired,
+    FilesStaged,
+    HistoryCompacted,
+    KeptAttachment,
+    ModelResponded,
+    OmittedItem,
+    PromptAnswered,
+    PromptStarted,
+)
+
+if TYPE_CHECKING:
+    from toolcrib.adapters.tool_calls import ItemClassifier
+    from toolcrib.session.session import Session
+
+_KINDS: Final = (
+    PromptStarted.kind,
+    PromptAnswered.kind,
+    ModelResponded.kind,
+    ToolInvoked.kind,
+    FilesStaged.kind,
+    ContainerExpired.kind,
+    HistoryCompacted.kind,
+    PayloadsDeleted.kind,
+)
+_USABLE: Final = frozenset({"completed", "paused"})
+
+UNENDED: Final = ToolCallEnd(
+    "This call had not ended when the conversation went on.", success=False, failure="unavailable"
+)
+"""The end of a call of a turn that stopped before its answer."""
+
+
+@dataclass(slots=True)
+class EarlierTurn:
+    """A turn of the session, as far as its events were read."""
+
+    number: int
+    started: PromptStarted | None = None
+    answered: PromptAnswered | None = None
+    staged: FilesStaged | None = None
+    events: list[Event] = field(default_factory=list[Event])
+    """Its replies and calls, in order."""
+
+    @property
+    def steps(self) -> list[TurnStep]:
+        """The replies from which something follows, with their calls."""
+        return [step for step in self.all_steps if step.response.status in _USABLE]
+
+    @property
+    def all_steps(self) -> list[TurnStep]:
+        """Every reply, with its calls."""
+        return steps_of(self.events, self.started) if self.started else []
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierTurns:
+    """What the ledger has of the turns that a prompt follows, oldest first."""
+
+    turns: list[EarlierTurn]
+    compacted: HistoryCompacted | None = None
+    """What they start from, in place of the turns before."""
+    expired: frozenset[str] = frozenset()
+    """Containers of these turns that are known to be gone."""
+    is_deleted_before: bool = False
+    """Whether the payloads of all turns before these were deleted."""
+
+
+def read_earlier_turns(
+    session: Session, provider: str, history: History, turn: int
+) -> EarlierTurns:
+    """Read back from the end of the ledger: to the last turn that the provider can continue by
+    itself; with a history that we keep, to the last compaction. May touch the disk.
+    """
+    turns: dict[int, EarlierTurn] = {}
+    last_ids: dict[int, str | None] = {}
+    expired: set[str] = set()
+    compacted: HistoryCompacted | None = None
+    is_deleted = False
+    for event in session.events(kinds=_KINDS, newest_first=True):
+        if isinstance(event, PayloadsDeleted):
+            is_deleted = True
+            break
+        number: int = getattr(event, "turn", 0)
+        if number >= turn:
+            continue
+        if isinstance(event, HistoryCompacted):
+            if event.method == "provider" and event.adapter != provider:
+                # Only who made it can read it.
+                continue
+            compacted = event
+            break
+        _add(turns.setdefault(number, EarlierTurn(number)), event, expired)
+        if isinstance(event, ModelResponded) and event.status in _USABLE:
+            last_ids.setdefault(number, event.response_id)
+        is_ours = isinstance(event, PromptStarted) and (
+            event.adapter == provider and event.parent_call_id is None
+        )
+        if is_ours and number in last_ids:
+            if history == "server" and last_ids[number] is not None:
+                break
+            # Without the id of its last response, every turn is repeated.
+            history = "client"
+    return EarlierTurns(_in_order(turns.values()), compacted, frozenset(expired), is_deleted)
+
+
+def _add(turn: EarlierTurn, event: Event, expired: set[str]) -> None:
+    """Add an event of a turn; newer ones were added before."""
+    match event:
+        case PromptStarted():
+            turn.started = event
+        case PromptAnswered():
+            turn.answered = turn.answered or event
+        case FilesStaged():
+            turn.staged = turn.staged or event
+        case ContainerExpired():
+            expired.update(event.container_ids)
+        case _:
+            turn.events.append(event)
+
+
+def _in_order(turns: Iterable[EarlierTurn]) -> list[EarlierTurn]:
+    """The turns of people; a prompt that a call evaluated belongs to the call."""
+    top = [turn for turn in turns if turn.started and turn.started.parent_call_id is None]
+    for turn in top:
+        turn.events.reverse()
+    return sorted(top, key=lambda turn: turn.number)
+
+
+def follow(
+    session: Session,
+    conversation: Conversation,
+    provider: str,
+    classifier: ItemClassifier,
+    turn: int,
+    *,
+    is_whole: bool = False,
+) -> None:
+    """Continue a conversation from the turns before `turn`. May touch the disk.
+
+    With `is_whole` everything is said again, also to a provider that keeps the history.
+    """
+    history: History = "client" if is_whole else conversation.history
+    earlier = read_earlier_turns(session, provider, history, turn)
+    retold = _Retelling(session, provider, classifier, is_by_id=history == "server")
+    retold.tell(earlier)
+    conversation.last_response_id = retold.last_id
+    conversation.unsent.extend(retold.items)
+    conversation.omitted.extend(retold.omitted)
+    conversation.expired.update(earlier.expired)
+
+
+class _Retelling:
+    """The items of earlier turns, for a conversation that goes on from them."""
+
+    def __init__(
+        self, session: Session, provider: str, classifier: ItemClassifier, *, is_by_id: bool
+    ) -> None:
+        self.items: list[Item] = []
+        self.last_id: str | None = None
+        self.omitted: list[OmittedItem] = []
+        self._provider = provider
+        self._classifier = classifier
+        self._is_by_id = is_by_id
+        self._artifact: Callable[[str], str | None] = lambda artifact_id: session.store.artifact(
+            session.session_id, artifact_id
+        )
+
+    def tell(self, earlier: EarlierTurns) -> None:
+        """Say the turns again, in order."""
+        if earlier.compacted is not None:
+            self.items += self._compacted(earlier.compacted)
+        for turn in earlier.turns:
+            assert turn.started is not None
+            if not turn.steps:
+                self._omit(turn.number, "the prompt", _why_unanswered(turn))
+            elif turn.started.adapter == self._provider:
+                self._tell_turn(turn, turn.started)
+            else:
+                self._tell_foreign(turn, turn.started)
+        if earlier.is_deleted_before and self.last_id is None:
+            first = earlier.turns[0].number if earlier.turns else 0
+            self._omit(first, "every turn before", "their payloads were deleted")
+
+    def _tell_turn(self, turn: EarlierTurn, started: PromptStarted) -> None:
+        self.items.append(self._message(turn, started))
+        id_uses = Counter[str]()
+        missing = LOST if turn.answered else UNENDED
+        for step in turn.steps:
+            reply = self._classifier.items(step.response.items)
+            self.items.extend(reply)
+            if self._is_by_id and step.response.response_id is not None:
+                self.last_id = step.response.response_id
+                self.items.clear()
+            for call in tool_calls(reply):
+                id_uses[call.call_id] += 1
+                event = step.invoked.get(repeated_id(call.call_id, id_uses[call.call_id]))
+                end = ToolCallEnd.recorded(event) if event else missing
+                self.items.append(call.output(end))
+
+    def _tell_foreign(self, turn: EarlierTurn, started: PromptStarted) -> None:
+        """A turn of another provider, whose items this one does not read: prompt and answer."""
+        self.items.append(self._message(turn, started))
+        if turn.answered is None:
+            self._omit(turn.number, "what the model did", f"{started.adapter} did not answer")
+            return
+        if turn.answered.text:
+            self.items += self._said(turn.answered.text)
+        if len(turn.steps) > 1 or any(step.invoked for step in turn.steps):
+            reason = f"{started.adapter} made them, in items of its own"
+            self._omit(turn.number, "calls and their results", reason)
+
+    def _message(self, turn: EarlierTurn, started: PromptStarted) -> UserMessage:
+        contents: list[PromptContent] = [TextContent(started.text)]
+        for content in contents_again(started.attachments, self._artifact):
+            if isinstance(content, KeptAttachment):
+                name = content.name or content.artifact_id or "?"
+                self._omit(turn.number, f"attachment {name!r}", "its content was deleted")
+            elif self._is_foreign_file(content, started):
+                self._omit(turn.number, "an attached file", f"it lies with {started.adapter}")
+            else:
+                contents.append(content)
+        if turn.staged is not None and started.adapter == self._provider:
+            contents.append(TextContent(note_of(turn.staged)))
+        return UserMessage(tuple(contents))
+
+    def _is_foreign_file(self, content: PromptContent, started: PromptStarted) -> bool:
+        return isinstance(content, UploadedFile) and started.adapter != self._provider
+
+    def _compacted(self, event: HistoryCompacted) -> Iterator[Item]:
+        if event.method == "provider":
+            yield from self._classifier.items(event.items)
+        else:
+            yield UserMessage((TextContent(f"{SUMMARY_TITLE}\n\n{event.text or ''}"),))
+
+    def _said(self, text: str) -> list[Item]:
+        return [*self._classifier.items(self._classifier.format.said(text))]
+
+    def _omit(self, turn: int, what: str, reason: str) -> None:
+        self.omitted.append(OmittedItem(turn=turn, what=what, reason=reason))
+
+
+SUMMARY_TITLE: Final = "A summary of the conversation so far:"
+
+
+def _why_unanswered(turn: EarlierTurn) -> str:
+    statuses = [step.response.status for step in turn.all_steps]
+    return f"its reply was {statuses[-1]}" if statuses else "the model did not reply to it"
+
+
+def note_of(staged: FilesStaged) -> str:
+    """What the model is told of staged files: a mount's paths do not exist in the container."""
+    lines = [f"These files are in the container of {staged.tool}, under other paths:"]
+    lines += [f"- {file.name} is at {file.path}" for file in staged.files]
+    lines += [f"- {name} is empty and was not copied" for name in staged.empty]
+    return "\n".join(lines)
