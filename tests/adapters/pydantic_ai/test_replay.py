@@ -96,7 +96,9 @@ class Turn:
 
     @property
     def cited(self) -> list[Cited]:
-        return [found for each in self.answer for found in each.wire.cited(each.body)]
+        """What the answer cites; a passage without any name of its document is nothing to show."""
+        cited = [found for each in self.answer for found in each.wire.cited(each.body)]
+        return [each for each in cited if each.source]
 
     @property
     def tokens(self) -> Tokens:

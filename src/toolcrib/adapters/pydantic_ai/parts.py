@@ -195,7 +195,7 @@ def _annotation(note: RawItem) -> Annotation:
     cited: Citation | FileCitation | None = None
     if kind == "web" and url:
         cited = Citation(url, title)
-    elif kind == "document":
+    elif kind == "document" and (file_id or title):
         cited = FileCitation(file_id, title)
     start, end = maybe_int(note, "start"), maybe_int(note, "end")
     return Annotation(kind, start, end, None, cited, note)
