@@ -4,7 +4,7 @@ must not come from them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 Json = dict[str, Any]
 
@@ -17,21 +17,24 @@ def text_of(node: Any, key: str) -> str:
 
 def mapping_of(node: Any, key: str) -> Json:
     """A copy of an object; empty when it is missing or something else."""
-    value = node.get(key)
-    return dict(value) if isinstance(value, dict) else {}
+    value: Any = node.get(key)
+    return dict(cast("Json", value)) if isinstance(value, dict) else {}
 
 
 def mappings_of(node: Any, key: str) -> list[Json]:
     """Copies of the objects of a list."""
-    value = node.get(key)
-    members = value if isinstance(value, list) else []
-    return [dict(each) for each in members if isinstance(each, dict)]
+    return [dict(cast("Json", each)) for each in members_of(node, key) if isinstance(each, dict)]
 
 
 def texts_of(node: Any, key: str) -> list[str]:
     """The texts of a list."""
-    value = node.get(key)
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    return [each for each in members_of(node, key) if isinstance(each, str)]
+
+
+def members_of(node: Any, key: str) -> list[Any]:
+    """The members of a list; none when it is missing or something else."""
+    value: Any = node.get(key)
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def count_of(node: Any, key: str) -> int:

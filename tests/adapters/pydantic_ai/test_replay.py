@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic_core import to_jsonable_python
@@ -325,13 +325,14 @@ def facts(node: Any, key: str = "") -> Iterator[str]:
     """The texts of a call and its result that a person would want to see."""
     match node:
         case dict():
+            members = cast("Json", node)
             # Groq says twice what a search found, and a page that it opened is long.
-            is_told = node.get("type") in ("search", "visit")
-            for name, value in node.items():
+            is_told = members.get("type") in ("search", "visit")
+            for name, value in members.items():
                 if not (is_told and name == "output"):
                     yield from facts(value, name)
         case list():
-            for value in node:
+            for value in cast("list[Any]", node):
                 yield from facts(value, key)
         case str() if key in SHOWN and node.strip():
             yield node.strip()

@@ -244,8 +244,9 @@ def _is_silent(part: ModelResponsePart) -> bool:
 
 
 def _is_listing(part: Any) -> bool:
-    facts: Any = getattr(part, "args", None) or getattr(part, "content", None)
-    return isinstance(facts, dict) and (facts.get("action") == LISTING or "tools" in facts)
+    facts = {"told": getattr(part, "args", None) or getattr(part, "content", None)}
+    told = mapping_of(facts, "told")
+    return told.get("action") == LISTING or "tools" in told
 
 
 def _details(response: ModelResponse) -> dict[str, Any]:

@@ -37,13 +37,13 @@ from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_core import to_json
 
 from toolcrib.adapters.items import mapping_of, mappings_of, plain, text_of
-from toolcrib.adapters.pydantic_ai.patched_models.event_reader import EventReader
 from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
     PatchedServerToolModel,
     as_streamed,
     filter_stream,
     revise_response,
 )
+from toolcrib.adapters.pydantic_ai.patched_models.stream_filter import StreamFilter
 from toolcrib.adapters.pydantic_ai.patched_models.unknown_content import (
     Json,
     UnknownContent,
@@ -127,7 +127,7 @@ class PatchedAnthropicModel(PatchedServerToolModel, AnthropicModel):
         revise_response(streamed, revised)
 
 
-class AnthropicEvents(EventReader):
+class AnthropicEvents(StreamFilter):
     """The events of one stream, without those of blocks that pydantic-ai does not know."""
 
     def __init__(self) -> None:

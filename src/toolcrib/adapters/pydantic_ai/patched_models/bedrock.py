@@ -24,13 +24,13 @@ from pydantic_ai.models import StreamedResponse
 from pydantic_ai.models.bedrock import BedrockConverseModel, BedrockStreamedResponse
 
 from toolcrib.adapters.items import json_object_of, mapping_of, mappings_of, text_of
-from toolcrib.adapters.pydantic_ai.patched_models.event_reader import EventReader
 from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
     AsyncPatchedModel,
     add_part,
     filter_event_stream,
     stream_parts,
 )
+from toolcrib.adapters.pydantic_ai.patched_models.stream_filter import StreamFilter
 from toolcrib.adapters.pydantic_ai.patched_models.unknown_content import (
     Json,
     UnknownContent,
@@ -93,7 +93,7 @@ class PatchedBedrockModel(AsyncPatchedModel, BedrockConverseModel):
             yield streamed
 
 
-class BedrockEvents(EventReader):
+class BedrockEvents(StreamFilter):
     """The events of one stream, without those of blocks that pydantic-ai does not know."""
 
     def __init__(self, streamed: BedrockStreamedResponse, unknown: BedrockUnknownBlocks) -> None:

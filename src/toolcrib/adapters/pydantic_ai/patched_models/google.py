@@ -24,13 +24,13 @@ from pydantic_ai.models import StreamedResponse
 from pydantic_ai.models.google import GeminiStreamedResponse, GoogleModel
 
 from toolcrib.adapters.items import mapping_of, mappings_of, plain, text_of
-from toolcrib.adapters.pydantic_ai.patched_models.event_reader import EventReader
 from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
     PatchedModel,
     add_part,
     filter_stream,
     revise_response,
 )
+from toolcrib.adapters.pydantic_ai.patched_models.stream_filter import StreamFilter
 from toolcrib.adapters.pydantic_ai.patched_models.unknown_content import (
     Json,
     UnknownContent,
@@ -72,7 +72,7 @@ class PatchedGoogleModel(PatchedModel, GoogleModel):
             revise_response(streamed, reader.revised)
 
 
-class GeminiChunks(EventReader):
+class GeminiChunks(StreamFilter):
     """The chunks of one stream, without parts that pydantic-ai does not know."""
 
     def __init__(self, streamed: GeminiStreamedResponse, unknown: GeminiUnknownParts) -> None:

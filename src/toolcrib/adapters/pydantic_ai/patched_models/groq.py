@@ -22,12 +22,12 @@ from pydantic_ai.models import StreamedResponse
 from pydantic_ai.models.groq import GroqModel
 
 from toolcrib.adapters.items import json_object_of, mapping_of, mappings_of, plain, text_of
-from toolcrib.adapters.pydantic_ai.patched_models.event_reader import EventReader
 from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
     PatchedModel,
     add_part,
     filter_stream,
 )
+from toolcrib.adapters.pydantic_ai.patched_models.stream_filter import StreamFilter
 from toolcrib.adapters.pydantic_ai.patched_models.unknown_content import WireCalls
 
 _NATIVE: Final = {
@@ -71,7 +71,7 @@ class PatchedGroqModel(PatchedModel, GroqModel):
         filter_stream(streamed, GroqChunks(streamed, self.system))
 
 
-class GroqChunks(EventReader):
+class GroqChunks(StreamFilter):
     """The chunks of one stream, without executed tools."""
 
     def __init__(self, streamed: StreamedResponse, provider: str) -> None:

@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from toolcrib.adapters.pydantic_ai.patched_models.event_reader import EventReader
+from toolcrib.adapters.pydantic_ai.patched_models.stream_filter import StreamFilter
 from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class FilteredStream:
     It is closed as pydantic-ai closes its own. `at_end` runs once pydantic-ai has read all events.
     """
 
-    def __init__(self, stream: Any, reader: EventReader) -> None:
+    def __init__(self, stream: Any, reader: StreamFilter) -> None:
         self.source = stream.source
         self._stream = stream
         self._reader = reader
@@ -253,7 +253,7 @@ class FilteredStream:
 class FilteredEventStream:
     """The same for boto's event streams, which are iterated in a worker thread."""
 
-    def __init__(self, stream: Any, reader: EventReader) -> None:
+    def __init__(self, stream: Any, reader: StreamFilter) -> None:
         # pydantic-ai closes the connection below the stream where boto's stream has one.
         self._raw_stream = getattr(stream, "_raw_stream", None)
         self._stream = stream
@@ -269,12 +269,12 @@ class FilteredEventStream:
         self._stream.close()
 
 
-def filter_stream(streamed: Any, reader: EventReader) -> None:
+def filter_stream(streamed: Any, reader: StreamFilter) -> None:
     """Filter the events of a response that is about to stream."""
     streamed._response = FilteredStream(streamed._response, reader)
 
 
-def filter_event_stream(streamed: Any, reader: EventReader) -> None:
+def filter_event_stream(streamed: Any, reader: StreamFilter) -> None:
     """Filter boto's events of a response that is about to stream."""
     streamed._event_stream = FilteredEventStream(streamed._event_stream, reader)
 

@@ -26,13 +26,13 @@ from toolcrib.adapters.items import json_object_of, plain, text_of
 from toolcrib.adapters.openai.stream import ENDINGS, Streamed
 from toolcrib.adapters.openai.unknown_calls import is_any_call, kind_of
 from toolcrib.adapters.pydantic_ai.parts import ANNOTATIONS, ERROR
-from toolcrib.adapters.pydantic_ai.patched_models.event_reader import EventReader
 from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
     PatchedModel,
     as_streamed,
     filter_stream,
     revise_response,
 )
+from toolcrib.adapters.pydantic_ai.patched_models.stream_filter import StreamFilter
 from toolcrib.adapters.pydantic_ai.patched_models.unknown_content import (
     Json,
     UnknownContent,
@@ -89,7 +89,7 @@ class PatchedResponsesModel(PatchedModel, OpenAIResponsesModel):
         """The response with parts for every item, in the order of the items."""
         output: list[Any] = list(getattr(response, "output", None) or ())
         failure = getattr(response, "error", None)
-        if failure is not None and self.raises_failures:
+        if not isinstance(response, Response) or (failure is not None and self.raises_failures):
             return parse(response)
 
         def parse_items(items: Sequence[Any]) -> ModelResponse:
@@ -118,7 +118,7 @@ class PatchedResponsesModel(PatchedModel, OpenAIResponsesModel):
         revise_response(streamed, revised)
 
 
-class ResponsesEvents(EventReader):
+class ResponsesEvents(StreamFilter):
     """The events of one stream: each once, and none that pydantic-ai cannot place."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""`EventReader`: reads the events of a provider's stream before pydantic-ai does."""
+"""`StreamFilter`: reads the events of a provider's stream before pydantic-ai does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 
-class EventReader(ABC):
+class StreamFilter(ABC):
     """Each event becomes any number of events. Some servers send every event twice: then the
     second of two equal ones is dropped.
 
