@@ -9,8 +9,8 @@ from tests.helpers.patience import PATIENCE
 from toolcrib.approval.decision import Actor, ApprovalRequest
 from toolcrib.approval.grant import Grant
 from toolcrib.ledger.events import CallInDoubt, Event, PayloadsDeleted
-from toolcrib.ledger.record import GENESIS, Head, Record, seal
-from toolcrib.store.store import Commit, Effect, Lease, OpenCall, Store, end_of
+from toolcrib.ledger.record import GENESIS, Head, Record, end_of, seal
+from toolcrib.store.store import Commit, Effect, Lease, OpenCall, Store
 from toolcrib.tools.identity import ToolRef
 
 T = TypeVar("T")

@@ -11,6 +11,7 @@ from typing import Any
 from toolcrib.approval.decision import Actor, Ballot, Decided
 from toolcrib.approval.grant import Grant
 from toolcrib.ledger.record import Head, Record
+from toolcrib.prices.table import Prices
 from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
 from toolcrib.store.ledger_writer import DurableLedger
 from toolcrib.store.store import (
@@ -40,6 +41,10 @@ class ForwardingStore:
     @property
     def is_durable(self) -> bool:
         return self._is_durable
+
+    @property
+    def prices(self) -> Prices:
+        return self._storage.prices
 
     def acquire(
         self,

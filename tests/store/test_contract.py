@@ -18,7 +18,7 @@ from tests.store.facts import (
 )
 from toolcrib.errors import LeaseHeld, LeaseLost, LedgerBroken, SessionNotFound
 from toolcrib.ledger.events import CallInDoubt, SessionOpened, ToolInvoked
-from toolcrib.ledger.record import Record, seal, verify
+from toolcrib.ledger.record import Record, end_of, seal, verify
 from toolcrib.store import Store
 from toolcrib.store.ledger_writer import entry_of
 from toolcrib.store.store import (
@@ -33,7 +33,6 @@ from toolcrib.store.store import (
     KeyClaim,
     Lease,
     SettingsKept,
-    end_of,
     every,
 )
 

@@ -12,6 +12,14 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from pydantic_core import to_json
 
 from toolcrib.adapters.attachments import first_message
+from toolcrib.adapters.compaction import (
+    CompactedItems,
+    has_turns,
+    last_tokens,
+    record_items,
+    record_summary,
+    summary_prompt,
+)
 from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.evaluation import PromptRequest
 from toolcrib.adapters.options import Options
@@ -31,6 +39,7 @@ from toolcrib.ledger.events import Event
 from toolcrib.portal import Portal
 from toolcrib.session.session import Session
 from toolcrib.session.turns import call_here, caller_here
+from toolcrib.store.store import ask_store
 from toolcrib.tools.code_interpreter import ExistingContainer
 from toolcrib.tools.identity import identity_of
 from toolcrib.tools.prepared_tool import as_tool
@@ -38,6 +47,7 @@ from toolcrib.tools.prepared_tool import as_tool
 if TYPE_CHECKING:
     from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.evaluation import Evaluation
+    from toolcrib.ledger.prompt_events import HistoryCompacted
     from toolcrib.prompt.prompt import Prompt, RenderedPrompt
     from toolcrib.session.bus import EventBus
     from toolcrib.tools.prepared_tool import PreparedTool
@@ -81,6 +91,7 @@ class PromptAdapter(ABC):
         call = call_here()
         session = session or (call.session if call else Session())
         with _published_to(session, options.get("bus")):
+            await self._compact_above(session, options)
             evaluation = await self._open(prompt, session, options)
             return self._answered(await evaluation.start())
 
@@ -93,6 +104,41 @@ class PromptAdapter(ABC):
         with _published_to(session, options.get("bus")):
             evaluation = await self._open(prompt, session, options)
             return self._answered(await evaluation.resume())
+
+    def compact(self, session: Session, *, instructions: str | None = None) -> HistoryCompacted:
+        """Shorten a session's conversation. In async code, await `compact_async`."""
+        return self._portal.run(
+            lambda: self.compact_async(session, instructions=instructions), "compact_async"
+        )
+
+    async def compact_async(
+        self, session: Session, *, instructions: str | None = None
+    ) -> HistoryCompacted:
+        """Shorten a session's conversation: by the provider where it can, else by a summary that
+        the model writes, with `instructions` on what matters. Prompts that follow start from it.
+
+        Raises `UsageError` without a conversation, and `PromptEvaluationError`.
+        """
+        if not await ask_store(session.store, has_turns, session):
+            raise UsageError("the session has no conversation to shorten; evaluate a prompt first")
+        provider = self._profile_here().provider
+        items = await self._compacted(session, instructions)
+        if items is not None:
+            return await record_items(session, provider, items)
+        summary = await self.evaluate_async(
+            summary_prompt(instructions), session=session, follows=True
+        )
+        return await record_summary(session, provider, summary)
+
+    async def _compact_above(self, session: Session, options: Options) -> None:
+        """Shorten the conversation that a prompt follows, if it is longer than is allowed."""
+        limit = options.get("compact_above")
+        if limit is None or not options.get("follows"):
+            return
+        if limit < 1:
+            raise UsageError(f"compact_above must be more than 0, not {limit!r}")
+        if await ask_store(session.store, last_tokens, session) > limit:
+            await self.compact_async(session)
 
     def stream(
         self, prompt: Prompt[O], *, session: Session | None = None, **options: Unpack[Options]
@@ -167,6 +213,10 @@ class PromptAdapter(ABC):
     @abstractmethod
     def _profile_here(self) -> ProviderProfile:
         """What is known of the provider, without a request."""
+
+    async def _compacted(self, session: Session, instructions: str | None) -> CompactedItems | None:
+        """What the provider itself makes of the conversation; None when it cannot shorten one."""
+        return None
 
     @abstractmethod
     def _function_entry(self, tool: PreparedTool) -> dict[str, Any]:

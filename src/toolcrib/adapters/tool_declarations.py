@@ -238,6 +238,10 @@ class ToolDeclarations:
         return (*self.hosted, *self.client_run)
 
 
+NO_TOOLS: Final = ToolDeclarations((), [], [], {}, (), (), {}, {})
+"""For what is asked of a provider without a prompt."""
+
+
 def declare(
     functions: Sequence[Declaration],
     client_run: Sequence[ClientDeclaration],

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from toolcrib.ledger.events import Event
 from toolcrib.ledger.kept_text import KeptText
 from toolcrib.prices.cost import Cost
-from toolcrib.tools.citations import GeneratedFile
+from toolcrib.tools.citations import CitedSource, GeneratedFile
 from toolcrib.tools.identity import ToolRef
 from toolcrib.vfs.mount import StagedFile
 
@@ -277,6 +277,8 @@ class PromptAnswered(Event):
     turn: int
     prompt_name: str
     text: str
+    sources: tuple[CitedSource, ...] = ()
+    """What the answer cites, in order; spans are places in `text`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

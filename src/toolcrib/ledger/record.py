@@ -6,7 +6,7 @@ itself, so payloads can be deleted and the chain still verifies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from struct import Struct
@@ -265,3 +265,25 @@ def events(records: Iterable[Record], deleted_up_to: Callable[[], int] = int) ->
             end = deleted_up_to()
         if record.seq > end:
             raise _missing_payload(record)
+
+
+def check_follows(records: Sequence[Record], session_id: str, seq: int, previous: str) -> None:
+    """Refuse records that do not follow record `seq` with hash `previous`, so no chain forks."""
+    for record in records:
+        if record.session_id != session_id:
+            raise LedgerBroken(
+                f"a record of session {record.session_id!r} was committed to {session_id!r}",
+                seq=record.seq,
+            )
+        if record.seq != seq + 1 or record.previous != previous:
+            raise LedgerBroken(
+                f"record {record.seq} does not follow record {seq}, where the ledger of "
+                f"{session_id!r} ends; open the session again",
+                seq=record.seq,
+            )
+        seq, previous = record.seq, record.hash
+
+
+def end_of(head: Head | None) -> tuple[int, str]:
+    """The sequence number and hash that the next record must follow."""
+    return (head.seq, head.hash) if head else (0, GENESIS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound
-from toolcrib.ledger.record import Head, Record
+from toolcrib.ledger.record import Head, Record, check_follows, end_of
 from toolcrib.store.ledger_writer import MemoryLedger, MemoryRecords
 from toolcrib.store.memory_inbox import MemoryInbox, Numbered
 from toolcrib.store.store import (
@@ -29,8 +29,6 @@ from toolcrib.store.store import (
     SettingsKept,
     StorePage,
     check_end,
-    check_follows,
-    end_of,
 )
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from toolcrib.approval.decision import Actor
 from toolcrib.approval.duration import read_duration
 from toolcrib.errors import LeaseHeld, SessionNotFound, StoreError, ToolcribError, UsageError
 from toolcrib.ledger.events import PayloadsDeleted
-from toolcrib.ledger.record import seal
-from toolcrib.store.store import Commit, SessionInfo, Store, end_of, every
+from toolcrib.ledger.record import end_of, seal
+from toolcrib.store.store import Commit, SessionInfo, Store, every
 
 _log = logging.getLogger("toolcrib.store")
 

@@ -17,7 +17,7 @@ from toolcrib.approval.decision import Ballot, Decided, expired
 from toolcrib.approval.grant import Grant
 from toolcrib.errors import SessionNotFound, StoreError
 from toolcrib.ledger.events import CallStarted
-from toolcrib.ledger.record import Record
+from toolcrib.ledger.record import Record, check_follows
 from toolcrib.store.codec import (
     decode_ballot,
     decode_decided,
@@ -46,7 +46,6 @@ from toolcrib.store.store import (
     OpenCall,
     SettingsKept,
     check_end,
-    check_follows,
 )
 from toolcrib.store.vault import Vault, VaultChanges
 

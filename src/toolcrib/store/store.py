@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from toolcrib.approval.caller import NOBODY, Caller
 from toolcrib.approval.decision import Actor, ApprovalRequest, Ballot, Decided
-from toolcrib.errors import LeaseHeld, LedgerBroken
-from toolcrib.ledger.record import GENESIS, Head, Record
+from toolcrib.errors import LeaseHeld
+from toolcrib.ledger.record import Head, Record
 from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
@@ -463,32 +463,10 @@ class Store(LedgerStore, CallStore, ApprovalStore, GrantStore, KeyStore, Protoco
         ...
 
 
-def check_follows(records: Sequence[Record], session_id: str, seq: int, previous: str) -> None:
-    """Refuse records that do not follow record `seq` with hash `previous`, so no chain forks."""
-    for record in records:
-        if record.session_id != session_id:
-            raise LedgerBroken(
-                f"a record of session {record.session_id!r} was committed to {session_id!r}",
-                seq=record.seq,
-            )
-        if record.seq != seq + 1 or record.previous != previous:
-            raise LedgerBroken(
-                f"record {record.seq} does not follow record {seq}, where the ledger of "
-                f"{session_id!r} ends; open the session again",
-                seq=record.seq,
-            )
-        seq, previous = record.seq, record.hash
-
-
 def check_end(session_id: str, seq: int, last_seq: int | None) -> None:
     """Refuse to delete a session whose ledger went on after `last_seq`."""
     if last_seq is not None and seq != last_seq:
         raise LeaseHeld(f"session {session_id!r} has gone on since; it is not deleted")
-
-
-def end_of(head: Head | None) -> tuple[int, str]:
-    """The sequence number and hash that the next record must follow."""
-    return (head.seq, head.hash) if head else (0, GENESIS)
 
 
 async def ask_store(store: Store, function: Callable[..., T], *args: Any) -> T:

@@ -249,7 +249,7 @@ class PydanticAIClient:
         self.messages.keep(items[0], response)
         content = ReplyItems(
             items=items,
-            usage=_usage(response.usage),
+            usage=usage_of(response.usage),
             response_id=response.provider_response_id,
             # pydantic-ai does not give the request's id; a provider finds the response's id too.
             request_id=response.provider_response_id,
@@ -322,7 +322,8 @@ class PydanticAIClient:
         return PromptEvaluationError(message, prompt_name=self.prompt_name, **facts)
 
 
-def _usage(usage: RequestUsage) -> Usage:
+def usage_of(usage: RequestUsage) -> Usage:
+    """The tokens of one response."""
     return Usage(
         requests=1,
         input_tokens=usage.input_tokens,
