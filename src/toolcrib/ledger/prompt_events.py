@@ -63,6 +63,9 @@ class PromptStarted(Event):
     instructions: str | None = None
     """What the host told the model apart from the text."""
     attachments: tuple[KeptAttachment, ...] = ()
+    tool_options: dict[str, dict[str, str]] | None = None
+    """By the name of a hosted tool, the options that a function gave for this turn, without
+    secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
