@@ -31,6 +31,7 @@ settings.load_profile("mutants" if _is_mutated else "ci" if os.environ.get("CI")
 _WIRE = (
     "adapters/openai",
     "adapters/pydantic_ai",
+    "adapters/test_stream_equality.py",
     "client",
     "conformance",
     "embedded",
@@ -53,6 +54,7 @@ _SLOW = (
     "adapters/pydantic_ai/test_elsewhere.py",
     "adapters/pydantic_ai/test_replay.py",
     "adapters/pydantic_ai/test_replay_across.py",
+    "adapters/test_stream_equality.py",
     "approval/test_tool_identity.py",
     "conformance/test_conformance.py",
     "conformance/test_inspector.py",

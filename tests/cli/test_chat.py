@@ -11,7 +11,7 @@ from toolcrib.cli.chat import HELP, TerminalChat
 from toolcrib.cli.event_screen import MAX_CHARS, EventScreen
 from toolcrib.failures import FailureKind
 from toolcrib.ledger.events import SessionOpened
-from toolcrib.ledger.prompt_events import ToolWithheld
+from toolcrib.ledger.prompt_events import HostedToolProgress, ReasoningDelta, ToolWithheld
 from toolcrib.testing import ScriptedOpenAI, calls, says
 from toolcrib.tools.identity import ToolRef
 
@@ -68,6 +68,62 @@ def test_each_step_has_lines_of_its_own(capsys: pytest.CaptureFixture[str]) -> N
     screen.finish("Two.")
 
     assert capsys.readouterr().out == "One.\nTwo.\n"
+
+
+def thought(text: str, index: int = 0) -> ReasoningDelta:
+    return ReasoningDelta(session_id="s", at=0.0, turn=1, step=1, index=index, text=text)
+
+
+def hosted(**content: Any) -> HostedToolProgress:
+    return HostedToolProgress(
+        session_id="s",
+        at=0.0,
+        turn=1,
+        step=1,
+        call_id="ci_1",
+        tool="python",
+        capability="code_interpreter",
+        status="in_progress",
+        **content,
+    )
+
+
+def test_reasoning_and_the_work_of_the_provider_are_notes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A paragraph of the reasoning is one line, when it is whole; output comes line by line."""
+    screen = EventScreen()
+    for event in (thought("First "), thought("this."), thought("Then that.", index=1)):
+        screen.show(event)
+    for event in (
+        hosted(),
+        hosted(code="print(12)"),
+        hosted(output="1"),
+        hosted(output="2\nthr"),
+        hosted(queries=("hours",)),
+    ):
+        screen.show(event)
+    screen.show(piece("Done."))
+    screen.finish("Done.")
+
+    seen = capsys.readouterr()
+    assert seen.out == "Done.\n"
+    assert seen.err.splitlines() == [
+        "thinks: First this.",
+        "thinks: Then that.",
+        "python: 12",
+        "python: hours",
+    ]
+
+
+def test_an_answer_that_begins_anew_is_written_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is void stays on the screen, on lines of its own; the answer stands whole below it."""
+    screen = EventScreen()
+    screen.show(piece("It was"))
+    screen.show(replace(piece("It is 5."), is_restart=True))
+    screen.finish("It is 5.")
+
+    assert capsys.readouterr().out == "It was\nIt is 5.\n"
 
 
 def test_a_silent_screen_keeps_the_text_back(capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,7 +66,9 @@ def usages() -> Iterator[tuple[str, str, dict[str, int]]]:
     """Provider, model and usage of every recorded response of a listed model."""
     for parameter in recordings("openai", "azure", "anthropic", "google"):
         path: Any = parameter.values[0]
-        for each in recorded_anywhere(path) if path is not None else ():
+        if path is None:
+            return
+        for each in recorded_anywhere(path):
             model = str(each.body.get("model") or each.body.get("modelVersion"))
             usage = usage_of(each.body)
             if model in LISTED and usage is not None:

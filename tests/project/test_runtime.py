@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from toolcrib.adapters.options import Budget
 from toolcrib.calls.outcome import Limits
 from toolcrib.egress import EgressPolicy
 from toolcrib.errors import InvalidProject, InvalidTool, UsageError
@@ -138,6 +139,13 @@ async def test_limits_of_calls_hold(folder: Path) -> None:
     )
     result = await called(given, "greet", {"name": "a long name"})
     assert result.status == "failed"
+
+
+async def test_limits_of_prompts_are_the_budget(folder: Path) -> None:
+    """An operator of the command line bounds what a prompt may cost."""
+    given = options(folder, "limits: {prompt: {max_cost: 0.5, max_steps: 9}}\n")
+    async with hosted_runtime(given, print) as host:
+        assert host.runtime.config.budget == Budget(max_cost=0.5, max_steps=9)
 
 
 async def test_a_toolset_is_served(folder: Path) -> None:

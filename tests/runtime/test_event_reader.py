@@ -12,9 +12,10 @@ from tests.helpers.patience import PATIENCE
 from tests.runtime.host_runtime import call, host_tool, kinds, new_session, refusal, serving
 from toolcrib import Session
 from toolcrib.ledger.events import ToolOutput
-from toolcrib.ledger.prompt_events import TextDelta
+from toolcrib.ledger.prompt_events import HostedToolProgress, PartialImage, TextDelta
 from toolcrib.ledger.record import Record
 from toolcrib.runtime.event_reader import GAP, Envelope, EventReader
+from toolcrib.runtime.session_events import typed_event
 from toolcrib.store.store import Store
 
 
@@ -258,3 +259,54 @@ async def test_a_page_of_large_events_is_short(store: Store) -> None:
 
     assert seen == last
     assert max(pages[1:]) <= 3
+
+
+def draw(session: Session, call_id: str, number: int) -> HostedToolProgress:
+    event = HostedToolProgress(
+        session_id=session.session_id,
+        at=session.clock(),
+        turn=1,
+        step=1,
+        call_id=call_id,
+        tool="image_generation",
+        capability="image_generation",
+        status="generating",
+        image=PartialImage(number, "image/png", "iVBORw0="),
+    )
+    session.announce(event)
+    return event
+
+
+async def test_progress_of_provider_run_calls_arrives_as_it_was(store: Store) -> None:
+    """A client reads the event that was announced, with the id of its call and its picture."""
+    async with await Session.open(store, "s") as session:
+        reader = EventReader(session, 0, backlog=5)
+        reading = aiter(reader)
+        await take(reading, 1)
+        event = draw(session, "ig_1", 0)
+        (envelope,) = await take(reading, 1)
+        reader.close()
+
+    assert typed_event(envelope) == event
+    assert event.image is not None
+    assert event.image.data.startswith(b"\x89PNG")
+
+
+async def test_a_reader_that_is_behind_gets_the_last_picture_of_each_call(store: Store) -> None:
+    """Pictures are large: what nobody has read is bounded, and none is ever in the ledger."""
+    async with await Session.open(store, "s") as session:
+        reader = EventReader(session, 0, backlog=50)
+        reading = aiter(reader)
+        await take(reading, 1)
+        for number in range(3):
+            draw(session, "ig_1", number)
+        draw(session, "ig_2", 0)
+        unread = await take(reading, 4)
+        draw(session, "ig_1", 3)
+        (last,) = await take(reading, 1)
+        reader.close()
+        kept = b"".join(record.payload or b"" for record in session.records())
+
+    images = [each.data["image"] and each.data["image"]["index"] for each in [*unread, last]]
+    assert images == [None, None, 2, 0, 3]
+    assert b"iVBORw0=" not in kept

@@ -23,9 +23,12 @@ from tests.runtime.host_runtime import (
     serving,
 )
 from toolcrib import Policy, Rule, Session, SqliteStore
+from toolcrib.adapters.options import Budget
 from toolcrib.errors import Refused
+from toolcrib.prices.table import read_prices
 from toolcrib.runtime import attendance
 from toolcrib.runtime.runtime import Runtime
+from toolcrib.store.memory import MemoryStore
 from toolcrib.store.store import Store
 from toolcrib.testing import ScriptedOpenAI, calls, says
 
@@ -93,6 +96,31 @@ async def test_a_spent_budget_is_a_reason() -> None:
 
     assert (failed.status, failed.reason) == ("failed", "max_steps")
     assert "the prompt takes 50 steps and may take 50" in failed.error
+
+
+async def test_a_prompt_says_what_it_cost(tmp_path: Path) -> None:
+    """In the result, as far as prices are known."""
+    file = tmp_path / "prices.yaml"
+    file.write_text("models: {test-model: {input: 1, output: 1}}")
+    store = MemoryStore(prices=read_prices(file))
+    async with serving(store=store, adapter=model([says("3")])) as runtime:
+        priced = await send(runtime, await new_session(runtime))
+    async with serving(adapter=model([says("3")])) as runtime:
+        unknown = await send(runtime, await new_session(runtime))
+
+    # The script counts no tokens.
+    assert (priced.cost, priced.unpriced) == (0.0, [])
+    assert (unknown.cost, unknown.unpriced) == (None, ["tokens of test-model"])
+
+
+async def test_the_budget_of_the_runtime_holds_for_every_prompt() -> None:
+    """Here a limit on the cost, for a model that has no known price: nothing is sent."""
+    script = ScriptedOpenAI([says("3")])
+    async with serving(adapter=scripted(script), budget=Budget(max_cost=1)) as runtime:
+        failed = await send(runtime, await new_session(runtime))
+
+    assert (failed.status, failed.reason) == ("failed", "max_cost")
+    assert script.requests == []
 
 
 async def test_a_second_prompt_is_refused() -> None:

@@ -82,6 +82,24 @@ async def test_every_attribute_of_a_step(collected: Collected) -> None:
     }
 
 
+async def test_cost_is_on_the_spans_and_counted(collected: Collected) -> None:
+    """In US dollars: of the request, and of what the provider ran; both are in the metric."""
+    session = Session(clock=FakeClock(1_780_000_000.0))
+    collected.watch(session)
+    usage = {"input_tokens": 1_000, "output_tokens": 10}
+
+    answer = response(searched(1), message("Fine."), model="gpt-5", usage=usage)
+    with bench(answer) as (adapter, _):
+        await adapter.evaluate_async(ask(web_search_tool()), session=session)
+
+    span = collected.span(CHAT)
+    [event] = span.events
+    assert attributes(span)["toolcrib.cost"] == 0.00135
+    assert event.attributes is not None
+    assert event.attributes["toolcrib.cost"] == 0.01
+    assert sorted(collected.counts("toolcrib.cost").values()) == [0.00135, 0.01]
+
+
 async def test_a_step_begins_when_the_calls_before_it_are_over(collected: Collected) -> None:
     """R43: what tools take is no part of a model's time."""
     clock = FakeClock(1_000.0)

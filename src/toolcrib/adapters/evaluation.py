@@ -7,9 +7,9 @@ call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -39,11 +39,13 @@ from toolcrib.adapters.hosted_outputs import HostedOutputs
 from toolcrib.adapters.items import ReplyItem, UserMessage, tool_calls
 from toolcrib.adapters.loop import Turn, announced
 from toolcrib.adapters.prompt_scope import PromptScope, around, evaluating
+from toolcrib.adapters.request_hooks import PromptHooks
 from toolcrib.errors import CallFailed, ContainerGone, OutputMismatch, PromptEvaluationError
 from toolcrib.ledger.prompt_events import PromptAnswered, PromptResumed, PromptStarted, ToolWithheld
 from toolcrib.prices.cost import Cost
 from toolcrib.session.turns import call_here, turn_here
 from toolcrib.store.store import ask_store
+from toolcrib.tools.citations import cited_source
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import RawItem
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from toolcrib.ledger.events import Event
     from toolcrib.prompt.prompt import RenderedPrompt
     from toolcrib.session.session import Session
+    from toolcrib.tools.citations import AnyCitation, CitedSource
 
 
 O = TypeVar("O")  # noqa: E741
@@ -67,6 +70,12 @@ class PromptRequest(Generic[O]):
     prompt: RenderedPrompt[O]
     message: UserMessage
     digest: str
+    withheld: tuple[WithheldTool, ...] = ()
+    """The tools that are not for this run, by what their functions of options say."""
+    tool_options: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict[str, Mapping[str, str]]
+    )
+    """By the name of a tool, the options that a function gave for this run, without secrets."""
 
 
 MakeClient = Callable[["TurnTools", "RenderedPrompt[Any]"], "ModelClient"]
@@ -113,11 +122,19 @@ class Evaluation(Generic[O]):
             return await self._resume()
 
     async def _start(self) -> PromptResponse[O]:
+        hooks = PromptHooks(self._prompt, self._tools, self._options.model)
+        await hooks.submitted()
         await self._plan()
         with ExitStack() as stack:
             number = self._enter(stack, self._tools.executor.turn())
             await self._record_start(number)
-            return await announced(self._session, number, self._run(number))
+            return await announced(self._session, number, self._hooked(hooks, number))
+
+    async def _hooked(self, hooks: PromptHooks, number: int) -> PromptResponse[O]:
+        async with hooks.around_turn(number) as outcome:
+            response = await self._run(number)
+            outcome.append(response.status)
+            return response
 
     async def _run(self, number: int) -> PromptResponse[O]:
         await self._prepare(number)
@@ -145,7 +162,17 @@ class Evaluation(Generic[O]):
             spent = spent_within(happened, started.turn)
             self._scope.tokens, self._scope.nanos = spent.tokens, spent.nanos
             await self._record_resumption(started)
-            return await announced(session, started.turn, self._take_up(happened, started))
+            work = self._taken_up(happened, started)
+            return await announced(session, started.turn, work)
+
+    async def _taken_up(
+        self, happened: Sequence[Event], started: PromptStarted
+    ) -> PromptResponse[O]:
+        hooks = PromptHooks(self._prompt, self._tools, self._options.model)
+        async with hooks.around_turn(started.turn, is_resumed=True) as outcome:
+            response = await self._take_up(happened, started)
+            outcome.append(response.status)
+            return response
 
     async def _take_up(
         self, happened: Sequence[Event], started: PromptStarted
@@ -250,6 +277,7 @@ class Evaluation(Generic[O]):
         session, caller = self._session, self._tools.executor.governance.caller
         here = turn_here(session)
         attachments, artifacts = kept_attachments(self._request.message)
+        tool_options = self._request.tool_options
         await session.record(
             PromptStarted(
                 session_id=session.session_id,
@@ -263,10 +291,12 @@ class Evaluation(Generic[O]):
                 model=self._options.model,
                 parent_call_id=here.parent_call_id if here else None,
                 parent_turn=here.parent_turn if here else None,
+                parent_tool=here.caller.name if here and here.caller else None,
                 token_limits=self._options.token_limits or None,
                 principal=caller.principal if caller else None,
                 transport=caller.transport if caller else None,
                 attachments=attachments,
+                tool_options={name: dict(parts) for name, parts in tool_options.items()} or None,
             ),
             artifacts,
         )
@@ -313,7 +343,7 @@ class Evaluation(Generic[O]):
             skipped=MappingProxyType(dict(hosted.skipped)),
         )
         if not waiting:
-            await self._record_answer(response.text, turn.number)
+            await self._record_answer(response, turn.number)
         return response
 
     def _cost(self, conversation: Conversation) -> Cost:
@@ -350,7 +380,7 @@ class Evaluation(Generic[O]):
                 outputs.whole[hosted.tool.name] = output
         return outputs
 
-    async def _record_answer(self, text: str, turn: int) -> None:
+    async def _record_answer(self, response: PromptResponse[O], turn: int) -> None:
         session = self._session
         await session.record(
             PromptAnswered(
@@ -358,9 +388,14 @@ class Evaluation(Generic[O]):
                 at=session.clock(),
                 turn=turn,
                 prompt_name=self._prompt.name,
-                text=self._credentials.hide(text),
+                text=self._credentials.hide(response.text),
+                sources=tuple(self._source(citation) for citation in response.citations),
             )
         )
+
+    def _source(self, citation: AnyCitation) -> CitedSource:
+        source, hide = cited_source(citation), self._credentials.hide
+        return replace(source, url=hide(source.url), title=hide(source.title))
 
     def _unreadable(self, message: str, conversation: Conversation) -> PromptEvaluationError:
         ids = conversation.request_ids

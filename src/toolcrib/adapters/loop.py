@@ -26,9 +26,12 @@ from toolcrib.adapters.model_client import QueuedReply
 from toolcrib.adapters.options import Usage
 from toolcrib.adapters.prompt_scope import deadline_here
 from toolcrib.adapters.prompt_stream import reader_ready
+from toolcrib.adapters.request_hooks import PromptHooks
 from toolcrib.adapters.stream_announcer import StreamAnnouncer
 from toolcrib.calls.outcome import run_all
+from toolcrib.calls.provider_calls import artifacts_of
 from toolcrib.errors import EvaluationPhase, PromptEvaluationError, UsageError
+from toolcrib.ledger.kept_text import Keeper
 from toolcrib.ledger.prompt_events import (
     ContainerExpired,
     HistoryOmitted,
@@ -126,6 +129,7 @@ class Turn(Generic[O]):
         self._credentials = tools.credentials
         self.number = number
         self._scope = scope
+        self._hooks = PromptHooks(prompt, tools, options.model)
         self._deadline = deadline_here(self._session, options.budget.seconds)
         self._executor.deadline = self._deadline
 
@@ -168,6 +172,7 @@ class Turn(Generic[O]):
         self._check_price()
         step = conversation.steps + 1
         await self._record_losses()
+        await self._hooks.before(conversation, self.number, step)
         await reader_ready()
         self._announce_request(step)
         reply = await self._reply(step)
@@ -178,6 +183,7 @@ class Turn(Generic[O]):
         conversation.add_reply(content)
         # What the provider ran has happened, whether or not there is an answer.
         await self._record_hosted(reply)
+        await self._hooks.after(content, self.number, step)
         if reply.problem is not None:
             await self._tools.hosted.settle(self.number)
             raise PromptEvaluationError(
@@ -384,6 +390,8 @@ class Turn(Generic[O]):
 
     async def _record(self, reply: ModelReply, step: int) -> None:
         session, content = self._session, reply.content
+        keeper = Keeper()
+        items = keeper.take(recordable(content.items, self._executor.tools, self._credentials))
         await session.record(
             ModelResponded(
                 session_id=session.session_id,
@@ -394,10 +402,12 @@ class Turn(Generic[O]):
                 response_id=content.response_id,
                 request_id=content.request_id,
                 model=content.model,
-                items=recordable(content.items, self._executor.tools, self._credentials),
+                items=items,
                 usage=content.usage.tokens,
                 cost=content.cost,
-            )
+                kept=keeper.kept,
+            ),
+            artifacts_of(keeper),
         )
         logger.debug(
             "%s step %d: response %s, request %s, model %s, %d items",

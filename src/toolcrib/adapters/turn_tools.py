@@ -32,6 +32,7 @@ from toolcrib.approval.policy import Policy, default_verdict
 from toolcrib.approval.rule import Rule, Subject, Verdict
 from toolcrib.calls.call import Call
 from toolcrib.calls.executor import Executor
+from toolcrib.calls.hooks import CALL_EVENTS, PROMPT_EVENTS
 from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.tools.fallback import AnyFallback, as_fallback, local_tool
 from toolcrib.tools.mcp import McpConfig, mcp_gate
@@ -140,6 +141,8 @@ class PreparedTools:
 
 class PromptExecutor(Executor):
     """An executor whose contexts lead back to the prompt and the adapter that evaluates it."""
+
+    hook_events = CALL_EVENTS | PROMPT_EVENTS
 
     def __init__(
         self,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from toolcrib.calls.admission import Admission
 from toolcrib.calls.call import Call, calls_of
 from toolcrib.calls.execute import Execution, Runner, cancel
 from toolcrib.calls.hook_chain import HookChain
-from toolcrib.calls.hooks import Hooks
+from toolcrib.calls.hooks import CALL_EVENTS, HookEvent, Hooks
 from toolcrib.calls.nested_calls import CallBinding, begin_turn, go_on_with_turn
 from toolcrib.calls.outcome import DEFAULT_LIMITS, CallRequest, Limits, Outcome, run_all
 from toolcrib.calls.path import LazyGate, Path
@@ -59,6 +59,9 @@ class Executor:
     run then.
     """
 
+    hook_events: ClassVar[Collection[HookEvent] | None] = CALL_EVENTS
+    """The events that hooks may be about; None where somebody else runs the other ones."""
+
     def __init__(
         self,
         session: Session,
@@ -82,6 +85,9 @@ class Executor:
         self._hooks = hooks
         self._chains: dict[PreparedTool, HookChain] = {}
         if hooks is not None:
+            # Where more tools may come, a runtime runs hooks of sessions and prompts itself.
+            if self.hook_events is not None and not hooks.more_tools_may_come:
+                hooks.check_events(type(self).__name__, self.hook_events)
             hooks.check(self._table.tools)
             for tool in self._table.tools.values():
                 self._link_hooks(tool)

@@ -6,7 +6,7 @@ The first hook is the outermost one: before a call it runs first, after the call
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 
@@ -38,6 +38,11 @@ HookEvent = Literal[
     "session_closed",
 ]
 """When a hook runs."""
+
+CALL_EVENTS: Final[frozenset[HookEvent]] = frozenset({"before_call", "after_call"})
+PROMPT_EVENTS: Final[frozenset[HookEvent]] = frozenset(
+    {"before_request", "after_request", "prompt_submitted", "turn_started", "turn_ended"}
+)
 
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 Globs = str | Sequence[str]
@@ -200,6 +205,17 @@ class Hooks:
         for hooks in listed:
             hooks.is_used = True
         return Hooks(parts=tuple(listed))
+
+    def check_events(self, where: str, events: Collection[HookEvent]) -> None:
+        """Raise `InvalidHooks` for a hook of an event that never comes `where` they are given."""
+        for hook in self.listed:
+            if hook.event not in events:
+                raise InvalidHooks(
+                    f"the {hook.event} hook {_called(hook.function)} never runs in {where}, which "
+                    f"has: {', '.join(sorted(events))}; docs/hooks.md says where it runs"
+                )
+        for part in self.parts:
+            part.check_events(where, events)
 
     def check(self, known: Mapping[str, PreparedTool]) -> None:
         """Raise `InvalidHooks` for hooks that could never run."""

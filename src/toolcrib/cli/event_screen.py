@@ -13,7 +13,12 @@ from toolcrib.ledger.events import (
     ToolProgress,
     ToolUnavailable,
 )
-from toolcrib.ledger.prompt_events import TextDelta, ToolWithheld
+from toolcrib.ledger.prompt_events import (
+    HostedToolProgress,
+    ReasoningDelta,
+    TextDelta,
+    ToolWithheld,
+)
 from toolcrib.terminal_text import STATUS_STYLES, end_word
 
 if TYPE_CHECKING:
@@ -25,6 +30,10 @@ MAX_CHARS: Final = 200
 """How much of a call's arguments or result is shown."""
 
 
+MAX_LINES: Final = 20
+"""How many lines of one piece of a provider's output are shown."""
+
+
 class EventScreen:
     """Shows the events of a session. `is_silent` leaves out the model's text."""
 
@@ -33,6 +42,10 @@ class EventScreen:
         self._is_silent = is_silent
         self._written = ""
         self._step: object = None
+        self._thought = ""
+        self._thought_key: object = None
+        self._hosted: dict[str, str] = {}
+        """What each running call of the provider has printed, up to the last whole line."""
 
     async def follow(self, turn: ChatTurn) -> PromptResult:
         """Show a turn to its end. Raises `Refused`."""
@@ -49,7 +62,12 @@ class EventScreen:
         match event:
             case TextDelta():
                 self._write(event)
+            case ReasoningDelta():
+                self._think(event)
+            case HostedToolProgress():
+                self._follow_hosted(event)
             case ToolInvoked():
+                self._hosted.pop(event.call_id, None)
                 self._note(*_invoked(event))
             case ToolProgress():
                 self._note(_progress(event), "dim")
@@ -65,6 +83,7 @@ class EventScreen:
 
     def finish(self, text: str) -> None:
         """End the answer, and write it now if it was not streamed."""
+        self._end_thought()
         if self._is_silent:
             return
         if self._written.strip() != text.strip():
@@ -76,15 +95,40 @@ class EventScreen:
     def _write(self, piece: TextDelta) -> None:
         if self._is_silent:
             return
+        self._end_thought()
         step = (piece.turn, piece.step)
-        if step != self._step:
-            # Text before a tool call is not part of the answer.
+        if step != self._step or piece.is_restart:
+            # Text before a tool call is not part of the answer, nor what is void.
             self._end_line()
             self._step, self._written = step, ""
         stream(piece.text, self._out)
         self._written += piece.text
 
+    def _think(self, piece: ReasoningDelta) -> None:
+        """Show reasoning a paragraph at a time, when it is whole."""
+        key = (piece.turn, piece.step, piece.index)
+        if key != self._thought_key or piece.is_restart:
+            self._end_thought()
+            self._thought_key = key
+        self._thought += piece.text
+
+    def _end_thought(self) -> None:
+        text, self._thought = self._thought.strip(), ""
+        if text:
+            self._note(f"thinks: {_cut(text)}", "dim")
+
+    def _follow_hosted(self, event: HostedToolProgress) -> None:
+        """Show what a call of the provider searches for, and what it prints, by lines."""
+        for query in filter(None, (*event.queries, event.url)):
+            self._note(f"{event.tool}: {_cut(query)}", "dim")
+        if event.output:
+            *lines, rest = (self._hosted.get(event.call_id, "") + event.output).split("\n")
+            self._hosted[event.call_id] = rest
+            for line in lines[:MAX_LINES]:
+                self._note(f"{event.tool}: {_cut(line)}", "dim")
+
     def _note(self, text: str, style: str | None) -> None:
+        self._end_thought()
         self._end_line()
         show_note(text, style)
 

@@ -77,6 +77,8 @@ class EventReader:
         self._on_close = on_close
         # The announced events in order; None stands for a recorded one, which the ledger has.
         self._announced: deque[Envelope | None] = deque()
+        self._images: dict[str, Envelope] = {}
+        """The last unread event with a partial image of each call."""
         self._guard = threading.Lock()
         self._has_caught_up = False
         self._is_cut = False
@@ -147,6 +149,7 @@ class EventReader:
             while self._announced:
                 passing = self._announced.popleft()
                 if passing is not None:
+                    self._forget_image(passing)
                     return count, passing
                 count += 1
         return count, None
@@ -187,9 +190,23 @@ class EventReader:
                 # A reader that has not caught up reads the ledger and misses no record.
                 self._is_cut = self._has_caught_up
                 self._announced.clear()
+                self._images.clear()
+            if passing is not None and passing.data.get("image"):
+                self._drop_image(passing)
             self._announced.append(passing)
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._changed.set)
+
+    def _forget_image(self, taken: Envelope) -> None:
+        if taken.data.get("image") and self._images.get(taken.data["call_id"]) is taken:
+            del self._images[taken.data["call_id"]]
+
+    def _drop_image(self, newer: Envelope) -> None:
+        """Pictures are large: a reader that is behind gets the last of each call alone."""
+        older = self._images.get(newer.data["call_id"])
+        if older is not None:
+            older.data["image"] = None
+        self._images[newer.data["call_id"]] = newer
 
 
 def _passing(event: Event) -> Envelope:

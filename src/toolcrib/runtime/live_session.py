@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 from toolcrib.adapters.turn_tools import Governance
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks, PreReply
+from toolcrib.calls.lifecycle import HookedSession, refusal_of, tell_hooks
 from toolcrib.errors import CallEnded, Refused, UsageError
 from toolcrib.runtime.event_reader import EventReader
 from toolcrib.runtime.messages import ResumeSession
@@ -309,6 +310,16 @@ class LiveSession:
         self.is_closing = True
         self.decision_made()
 
+    async def greet(self, *, is_new: bool) -> None:
+        """Ask the hooks about the session that was opened. Raises `Refused` when one refuses."""
+        reason = await refusal_of(self._hooks, "session_opened", self._hooked_facts(is_new))
+        if reason is not None:
+            raise Refused("forbidden", reason)
+
+    def _hooked_facts(self, is_new: bool) -> HookedSession:
+        session_id = self.session.session_id
+        return HookedSession(session_id=session_id, principal=self.opened_by.name, is_new=is_new)
+
     async def close(self) -> None:
         """Cancel running turns and calls, and release the session for another process."""
         self.stop_waiting()
@@ -323,6 +334,7 @@ class LiveSession:
             await self.tools.close()
         for reader in tuple(self._readers):
             reader.close()
+        await tell_hooks(self._hooks, "session_closed", self._hooked_facts(False))
 
 
 async def wait_at_most(event: asyncio.Event, seconds: float) -> None:

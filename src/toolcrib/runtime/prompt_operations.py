@@ -17,18 +17,20 @@ from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted
 from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import UserText
 from toolcrib.runtime.attendance import decided, waiting_allowed
+from toolcrib.runtime.event_reader import envelope_of
 from toolcrib.runtime.messages import PromptResult, PromptStatus
 from toolcrib.runtime.session_setup import OPEN_PROMPT
 from toolcrib.store.store import ask_store
 from toolcrib.tools.prepared_tool import is_available
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterable
 
     from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.options import Budget
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.approval.caller import Caller
+    from toolcrib.ledger.record import Record
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.store.store import KeyClaim, OpenCall
 
@@ -148,6 +150,28 @@ async def turn_of(live: LiveSession) -> int:
         return 0
 
     return await ask_store(session.store, last_turn)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptStart:
+    """Where a prompt starts in the ledger of its session."""
+
+    turn: int
+    seq: int
+
+
+def last_prompts(newest_starts: Iterable[Record], most: int) -> list[PromptStart]:
+    """Where the last prompts start, in order, among records of their starts, newest first. Prompts
+    that a tool evaluates do not count.
+    """
+    starts: list[PromptStart] = []
+    for record in newest_starts:
+        data = envelope_of(record).data
+        if data.get("parent_call_id") is None and "turn" in data:
+            starts.append(PromptStart(data["turn"], record.seq))
+        if len(starts) == most:
+            break
+    return starts[::-1]
 
 
 async def was_begun(live: LiveSession, claim: KeyClaim) -> bool:

@@ -11,6 +11,7 @@ from pydantic_core import to_json
 from toolcrib._version import __version__
 from toolcrib.errors import Refused
 from toolcrib.ledger.event_kinds import ALL_EVENTS, PASSING
+from toolcrib.ledger.prompt_events import PromptStarted
 from toolcrib.runtime import (
     approval_operations,
     audit_operations,
@@ -65,8 +66,10 @@ from toolcrib.runtime.ownership import check_new_id
 from toolcrib.runtime.principal import OWNER
 from toolcrib.runtime.prompt_operations import (
     PromptRunner,
+    PromptStart,
     abandon_prompt,
     answered_prompt,
+    last_prompts,
     prompt_outcome,
     prompt_without_answer,
     was_begun,
@@ -396,6 +399,23 @@ class Service:
         who.check(("caller", "auditor"), "following a session")
         live = self._sessions.get(session_id, who, to_change=False)
         return live.follow(after, self._config.event_backlog)
+
+    async def last_prompts(
+        self, session_id: str, who: Principal, most: int = 1
+    ) -> list[PromptStart]:
+        """Where the last prompts of a session of the store start, in order. Raises `Refused`."""
+        who.check(("caller", "auditor"), "reading a session")
+        await self._sessions.seen(session_id, who)
+        live = self._sessions.find(session_id)
+
+        def read() -> list[PromptStart]:
+            kinds = (PromptStarted.kind,)
+            if live is not None:
+                return last_prompts(live.session.records(kinds=kinds, newest_first=True), most)
+            records = self._store.records(session_id, kinds=kinds, newest_first=True)
+            return last_prompts(records, most)
+
+        return await ask_store(self._store, read)
 
     def has_changing_tools(self, session_id: str) -> bool:
         """Whether tools of a live session come and go by themselves, so that a list of them is

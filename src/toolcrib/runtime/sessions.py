@@ -415,6 +415,7 @@ class LiveSessions:
         session = await self._session(params, who)
         try:
             live = self._live_session(session, params, who, is_new=is_new)
+            await live.greet(is_new=is_new)
             await report_tool_changes(live)
             await ask_store(session.store, session.save_settings)
         except BaseException:

@@ -50,6 +50,8 @@ _ALLOWED_HEADERS: Final = (
     "toolcrib-session",
     "x-request-id",
 )
+_STREAM_PATHS: Final = (MCP_PATH, "/v1/ui-stream", "/v1/ag-ui")
+"""Where clients need not say that they accept events: `*/*` will do."""
 PRINCIPAL: Final = "toolcrib.principal"
 """Where the scope of an authenticated request has its principal."""
 _HEADERS: Final = "toolcrib.headers"
@@ -296,8 +298,7 @@ class AuthMiddleware:
             await self._refuse_login(scope, send, failure)
             return
         scope[PRINCIPAL] = _over(login.principal, kind)
-        # MCP clients need not say that they accept events: `*/*` will do.
-        is_event_stream = path == MCP_PATH or accepts_events(headers)
+        is_event_stream = path.startswith(_STREAM_PATHS) or accepts_events(headers)
         if kind == "websocket" or is_event_stream or self._any_may_stream:
             await self._streams.run(self._app, login, scope, receive, send)
         else:

@@ -7,7 +7,7 @@ characters, or `None` when the provider marks no text, or marks text outside of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +59,38 @@ class FilePathCitation:
 
 
 AnyCitation: TypeAlias = Citation | FileCitation | ContainerFileCitation | FilePathCitation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitedSource:
+    """A citation of any kind as a ledger keeps it, where a name says which kind it is."""
+
+    kind: Literal["page", "file", "container_file", "path"]
+    url: str | None = None
+    title: str = ""
+    """The title of a page, or the name of a file."""
+    file_id: str | None = None
+    container_id: str | None = None
+    span: tuple[int, int] | None = None
+
+
+def cited_source(citation: AnyCitation) -> CitedSource:
+    """A citation in the form of a ledger."""
+    span = citation.span
+    match citation:
+        case Citation(url=url, title=title):
+            return CitedSource(kind="page", url=url, title=title, span=span)
+        case FileCitation(file_id=file_id, filename=name):
+            return CitedSource(kind="file", title=name, file_id=file_id, span=span)
+        case ContainerFileCitation(container_id=container_id, file_id=file_id, filename=name):
+            return CitedSource(
+                kind="container_file",
+                title=name,
+                file_id=file_id,
+                container_id=container_id,
+                span=span,
+            )
+        case FilePathCitation(file_id=file_id):
+            return CitedSource(kind="path", file_id=file_id, span=span)
+        case _:
+            assert_never(citation)

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from toolcrib.errors import InvalidTool
+
+ToolCaller: TypeAlias = Literal["direct", "programmatic"]
+"""Who may call a tool: the model itself, or a program that the model writes."""
+
+
+def check_callers(option: str, value: object) -> None:
+    """Accept `None` or a tuple of at least one caller, each once."""
+    if value is None:
+        return
+    names = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else ()
+    if not names or len(set(names)) < len(names) or not set(names) <= set(get_args(ToolCaller)):
+        raise InvalidTool(
+            f"{option} must be None or a tuple of {' and '.join(get_args(ToolCaller))}, "
+            f"not {value!r}"
+        )
 
 
 def check_choice(option: str, value: object, choices: Sequence[str]) -> None:

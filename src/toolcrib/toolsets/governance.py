@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from toolcrib.calls.hooks import CALL_EVENTS, PROMPT_EVENTS, HookEvent
 from toolcrib.errors import UsageError
 from toolcrib.toolsets.run_contexts import ContextOf, RunContexts
 from toolcrib.toolsets.run_terms import RunTerms
@@ -50,7 +52,7 @@ def govern(
             f"govern takes a toolset of pydantic-ai, not {type(toolset).__name__}; functions go "
             "into FunctionToolset([...]), tools of Toolcrib into Toolset(tools=[...])"
         )
-    terms = RunTerms(_lenient(hooks), policy, approver, limits, bind_to)
+    terms = RunTerms(_lenient(hooks, "govern", CALL_EVENTS), policy, approver, limits, bind_to)
     return GovernedToolset(toolset, GovernedTools(terms, RunContexts(ctx, context), source))
 
 
@@ -71,10 +73,14 @@ def govern_agent(
     from toolcrib.toolsets.agent_bridge.agent_governance import AgentGovernance
     from toolcrib.toolsets.agent_bridge.governed_toolset import GovernedTools
 
-    terms = RunTerms(_lenient(hooks), policy, approver, limits, bind_to)
+    events = CALL_EVENTS | PROMPT_EVENTS
+    terms = RunTerms(_lenient(hooks, "an agent", events), policy, approver, limits, bind_to)
     return AgentGovernance(GovernedTools(terms, RunContexts(ctx, context), source))
 
 
-def _lenient(hooks: Hooks | None) -> Hooks | None:
+def _lenient(hooks: Hooks | None, where: str, events: Collection[HookEvent]) -> Hooks | None:
     """Which tools there are is known in a run only, and may change from step to step."""
-    return None if hooks is None else wrap_hooks(hooks.lenient())
+    if hooks is None:
+        return None
+    hooks.check_events(where, events)
+    return wrap_hooks(hooks.lenient())

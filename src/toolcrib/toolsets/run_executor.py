@@ -61,6 +61,8 @@ class RunExecutor(Executor):
     and of the run's deps apply.
     """
 
+    hook_events = None
+
     def __init__(self, *args: Any, host_session: Session | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
         self._host_session = host_session

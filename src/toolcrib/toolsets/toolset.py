@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from toolcrib.approval.globs import name_matches
 from toolcrib.approval.tool_names import check_approval_list, check_hook_names
-from toolcrib.calls.hooks import GlobalHooks, Hooks, PostHook, PreHook
+from toolcrib.calls.hooks import CALL_EVENTS, GlobalHooks, Hooks, PostHook, PreHook
 from toolcrib.calls.outcome import Limits
 from toolcrib.calls.tool_table import check_rules
 from toolcrib.context import AgentContext
@@ -278,6 +278,7 @@ class Toolset(BaseToolset):
             timeout=timeout,
         )
         both = own if hooks is None else Hooks.combined([hooks, own])
+        both.check_events("a Toolset", CALL_EVENTS)
         return wrap_hooks(both.lenient(self._inputs.may_grow))
 
     def _check_terms(self) -> None:

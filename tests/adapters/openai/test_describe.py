@@ -217,3 +217,29 @@ def test_unknown_keys_of_a_network_policy_are_refused(policy: dict[str, Any]) ->
     with pytest.raises(InvalidTool, match="network_policy") as caught:
         OpenAICodeInterpreterTool(container={"type": "auto", "network_policy": policy})
     assert SECRET not in str(caught.value)
+
+
+def test_the_options_of_a_search_reach_the_wire(adapter: OpenAIAdapter) -> None:
+    """The size of the context is OpenAI's; the number of uses is refused by name."""
+    searching = web_search_tool(WebSearchConfig(search_context_size="high"))
+
+    assert adapter.describe(searching) == {"type": "web_search", "search_context_size": "high"}
+    with pytest.raises(UsageError, match=r"max_uses.*max_tool_calls"):
+        adapter.describe(web_search_tool(WebSearchConfig(max_uses=2)))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"search_context_size": "huge"}, {"max_uses": 0}, {"max_uses": True}],
+)
+def test_wrong_options_of_a_search_are_refused(options: dict[str, Any]) -> None:
+    """Each error names the option and what it takes."""
+    with pytest.raises(InvalidTool, match=next(iter(options))):
+        WebSearchConfig(**options)
+
+
+@pytest.mark.parametrize("callers", [(), ("nobody",), ("direct", "direct"), ["direct"], "direct"])
+def test_callers_are_a_tuple_of_known_words(callers: Any) -> None:
+    """Who may call a tool is nothing to guess about."""
+    with pytest.raises(InvalidTool, match="allowed_callers"):
+        CodeInterpreterConfig(allowed_callers=callers)

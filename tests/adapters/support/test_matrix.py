@@ -12,7 +12,7 @@ from toolcrib.adapters.support import MATRIX, PROVIDERS, check, options_of, supp
 from toolcrib.adapters.support.page import BEGIN, END, markdown, updated
 from toolcrib.adapters.support.table import Cell
 from toolcrib.errors import UnsupportedOption, UsageError
-from toolcrib.tools.provider_tools import HostedTool
+from toolcrib.tools.provider_tools import HostedTool, ProviderTool
 from toolcrib.tools.web_search import DomainFilter, GeoHint, WebSearchConfig
 
 ROOT = Path(__file__).parents[3]
@@ -60,7 +60,7 @@ def test_every_field_of_a_config_is_in_the_matrix(kind: str, config_type: type[A
     """An option that is added to a tool must be thought about for every provider."""
     options = {option.partition(".")[0] for option in MATRIX[kind].options}
     fields = {each.name for each in dataclasses.fields(config_type)} - LOCAL_FIELDS
-    if config_type.__name__.startswith("Local"):
+    if config_type.__name__.startswith("Handler"):
         options = {option.removeprefix("local.") for option in MATRIX[kind].options}
 
     assert fields <= options
@@ -107,8 +107,13 @@ def test_the_column_of_our_own_adapter_is_true(sample: Sample) -> None:
     hosted, client_run = default_codecs(), default_client_codecs()
     if not MATRIX[sample.kind].cell("openai").is_supported:
         assert sample.kind not in {*hosted, *(codec.kind for codec in client_run)}
-    elif sample.option.startswith("local"):
-        assert sample.kind in {codec.kind for codec in client_run}
+    elif sample.option.startswith("local") or sample.kind not in hosted:
+        (codec,) = [each for each in client_run if isinstance(sample.config, each.config_type)]
+        entry = codec.serialize(_bound(sample.config))
+        assert sample.plain is None or entry != codec.serialize(_bound(sample.plain))
+    elif not MATRIX[sample.kind].cell("openai", sample.option).is_supported:
+        with pytest.raises(UnsupportedOption, match=sample.option):
+            hosted[sample.kind].serialize(_tool(sample.kind, sample.config))
     else:
         entry = hosted[sample.kind].serialize(_tool(sample.kind, sample.config))
         assert sample.plain is None or entry != hosted[sample.kind].serialize(
@@ -118,6 +123,14 @@ def test_the_column_of_our_own_adapter_is_true(sample: Sample) -> None:
 
 def _tool(kind: str, config: Any) -> HostedTool[Any]:
     return HostedTool(kind=kind, name="t", description="A tool.", config=config)
+
+
+def _bound(config: Any) -> ProviderTool[Any, Any, Any]:
+    def run(params: Any) -> Any: ...
+
+    return ProviderTool(
+        name="t", description="A tool.", provider="openai", config=config, handler=run
+    )
 
 
 def test_limits_are_part_of_a_yes() -> None:

@@ -10,9 +10,11 @@ from acp.exceptions import RequestError
 from toolcrib.errors import EvaluationReason
 from toolcrib.runtime.event_reader import Envelope
 from toolcrib.runtime.messages import PromptResult
+from toolcrib.transports.acp.call_updates import MAX_SHOWN
 from toolcrib.transports.acp.prompts import response_to
 from toolcrib.transports.acp.tool_calls import kind_by_name, locations_of, title_of
-from toolcrib.transports.acp.updates import MAX_SHOWN, Transcript, answer_in, thought_in
+from toolcrib.transports.acp.updates import Transcript
+from toolcrib.transports.model_items import answer_in, thought_in
 
 GREET = {"name": "greet"}
 
@@ -183,3 +185,90 @@ def test_only_absolute_paths_are_places() -> None:
     assert (place.path, place.line) == ("/a.py", 3)
     assert locations_of({"path": "a.py"}) is None
     assert locations_of(None) is None
+
+
+STEP = {"turn": 1, "step": 1}
+
+
+def test_reasoning_is_thought_while_it_comes_and_not_repeated() -> None:
+    """Pieces are told under one id for each paragraph; the whole in the reply is not told again."""
+    summary = [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "ab"}]}]
+    updates = told(
+        ("model.reasoning_delta", {**STEP, "index": 0, "text": "a"}),
+        ("model.reasoning_delta", {**STEP, "index": 0, "text": "b"}),
+        ("model.responded", {**STEP, "status": "completed", "items": summary}),
+    )
+
+    assert kinds(updates) == ["agent_thought_chunk"] * 2
+    assert [each.content.text for each in updates] == ["a", "b"]
+    assert len({each.message_id for each in updates}) == 1
+
+
+def test_a_call_is_shown_while_the_model_writes_it() -> None:
+    """`rawInput` grows with the arguments; the call then runs and ends under the same id."""
+    written = {**STEP, "call_id": "c", "tool": "greet"}
+    first, *growing, running = told(
+        ("model.arguments_delta", {**written, "text": ""}),
+        ("model.arguments_delta", {**written, "text": '{"name": "A'}),
+        ("model.arguments_delta", {**written, "text": 'da"}'}),
+        ("call.started", {"call_id": "c", "tool": GREET}),
+    )
+
+    assert (first.session_update, first.status, first.title) == ("tool_call", "pending", "greet")
+    assert [each.raw_input for each in growing] == [{"name": "A"}, {"name": "Ada"}]
+    assert (running.session_update, running.status) == ("tool_call_update", "in_progress")
+
+
+def test_a_long_call_is_not_repeated_with_every_piece() -> None:
+    """An update repeats what came before, so long arguments are shown ever more rarely."""
+    written = {**STEP, "call_id": "c", "tool": "greet"}
+    pieces = [("model.arguments_delta", {**written, "text": "a" * 10}) for _ in range(1_500)]
+    updates = told(("model.arguments_delta", {**written, "text": '{"name": "'}), *pieces)
+
+    assert len(updates) < 250
+
+
+def test_a_call_that_nobody_ran_ends_with_its_turn() -> None:
+    """A request that is made again may bring other calls; the first ones do not stay open."""
+    written = {**STEP, "call_id": "c", "tool": "greet", "text": ""}
+    *_, last = told(
+        ("model.arguments_delta", written), ("turn.ended", {"turn": 1, "outcome": "failed"})
+    )
+    assert last.status == "failed"
+    waiting = told(
+        ("model.arguments_delta", written), ("turn.ended", {"turn": 1, "outcome": "waiting"})
+    )
+    assert kinds(waiting) == ["tool_call"]
+
+
+def test_a_provider_run_call_shows_its_code_its_output_and_its_pictures() -> None:
+    """Hosted tools: `tool_call_update` with content as it comes."""
+    facts = {**STEP, "call_id": "ci", "tool": "code_interpreter", "capability": "code_interpreter"}
+    picture = {"index": 0, "media_type": "image/png", "base64": "iVBORw0="}
+    first, *updates = told(
+        ("model.hosted_progress", {**facts, "status": "in_progress"}),
+        ("model.hosted_progress", {**facts, "status": "in_progress", "code": "print("}),
+        ("model.hosted_progress", {**facts, "status": "in_progress", "code": "1)"}),
+        ("model.hosted_progress", {**facts, "status": "interpreting", "output": "1"}),
+        ("model.hosted_progress", {**facts, "status": "interpreting", "image": picture}),
+        ("model.hosted_progress", {**facts, "status": "completed"}),
+    )
+
+    assert (first.session_update, first.kind, first.status) == (
+        "tool_call",
+        "execute",
+        "in_progress",
+    )
+    assert [each.raw_input["code"] for each in updates] == ["print(", *["print(1)"] * 3]
+    shown = [[block.content for block in each.content] for each in updates]
+    assert [block.text for block in shown[2]] == ["print(1)", "1"]
+    assert (shown[3][-1].data, shown[3][-1].mime_type) == ("iVBORw0=", "image/png")
+
+
+def test_an_answer_that_begins_anew_is_another_message() -> None:
+    """What was sent to an editor cannot be taken back."""
+    first, second = told(
+        ("model.text_delta", {**STEP, "text": "Fi"}),
+        ("model.text_delta", {**STEP, "text": "Good.", "is_restart": True}),
+    )
+    assert first.message_id != second.message_id

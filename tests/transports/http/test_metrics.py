@@ -24,6 +24,7 @@ from tests.transports.http.served_runtime import (
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.ledger.prompt_events import ModelResponded, TurnEnded
 from toolcrib.mcp_client.config import server_from
+from toolcrib.prices.cost import Cost, CostPart
 from toolcrib.runtime.runtime import create_runtime
 from toolcrib.serving.access import create_access
 from toolcrib.serving.health import Readiness
@@ -104,6 +105,7 @@ async def test_prompts_and_tokens_are_counted() -> None:
         model="gpt-test",
         items=[],
         usage={"input_tokens": 30, "output_tokens": 4, "total_tokens": 34},
+        cost=Cost((CostPart("tokens", "gpt-test", 34, 1_500_000_000),)),
     )
     bus.publish(responded)
     bus.publish(TurnEnded(session_id="s", at=2.0, turn=1, outcome="completed"))
@@ -111,6 +113,7 @@ async def test_prompts_and_tokens_are_counted() -> None:
     counted = samples(metrics.text().decode())
     assert counted["toolcrib_tokens_total kind=input model=gpt-test"] == 30
     assert counted["toolcrib_tokens_total kind=output model=gpt-test"] == 4
+    assert counted["toolcrib_cost_dollars_total name=gpt-test what=model"] == 1.5
     assert counted["toolcrib_prompts_total outcome=completed"] == 1
     assert bus.failures == 0
 

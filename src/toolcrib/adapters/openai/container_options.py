@@ -10,6 +10,7 @@ from toolcrib.tools.code_interpreter import (
     ExistingContainer,
     NetworkPolicy,
 )
+from toolcrib.tools.options import ToolCaller
 
 
 def wire_container(container: Container) -> str | dict[str, Any]:
@@ -44,3 +45,8 @@ def wire_network(policy: NetworkPolicy) -> dict[str, Any]:
             for secret in policy.domain_secrets
         ]
     return wire
+
+
+def wire_callers(callers: tuple[ToolCaller, ...] | None) -> dict[str, Any]:
+    """Who may call a tool, where that is not left to the provider."""
+    return {} if callers is None else {"allowed_callers": list(callers)}

@@ -283,7 +283,7 @@ class PydanticAIClient:
         self.messages.keep(items[0], response)
         content = ReplyItems(
             items=items,
-            usage=_usage(response.usage),
+            usage=usage_of(response.usage),
             response_id=response.provider_response_id,
             # pydantic-ai does not give the request's id; a provider finds the response's id too.
             request_id=response.provider_response_id,
@@ -356,7 +356,8 @@ class PydanticAIClient:
         return PromptEvaluationError(message, prompt_name=self.prompt_name, **facts)
 
 
-def _usage(usage: RequestUsage) -> Usage:
+def usage_of(usage: RequestUsage) -> Usage:
+    """The tokens of one response."""
     details = usage.details
     # pydantic-ai leaves the tokens of an advisor, which is another model, out of its counts.
     advised = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")

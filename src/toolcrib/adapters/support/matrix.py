@@ -27,6 +27,8 @@ WEB_SEARCH: Final = support_table(
     geo_hint.timezone     yes    yes       yes  yes       -h     -h     -i   yes yes
     geo_hint.empty        yes    -j        -j   -j        -h     -h     -i   -j  yes
     allow_live_access     yes    yes       -k   -l        -l     -l     -l   -l  -l
+    search_context_size   yes    yes       yes  -m        -m     -m     -m   -m  yes
+    max_uses              -n     -n        -n   yes       -o     -o     -o   -o  yes
     """,
     notes={
         "a": "only models with search-preview in their name",
@@ -44,6 +46,9 @@ WEB_SEARCH: Final = support_table(
         "j": "pydantic-ai drops an empty location; name a place, or leave geo_hint out",
         "k": "web_search_options has no such option; use openai-responses",
         "l": "it cannot search without going out to the web; leave allow_live_access on",
+        "m": "it decides by itself how much it reads; leave it out",
+        "n": "it has no limit for one tool; pass settings={'max_tool_calls': ...}",
+        "o": "it has no limit; leave it out",
     },
     elsewhere=f"pydantic-ai offers no search on Bedrock; {FALLBACK}",
 )
@@ -81,6 +86,7 @@ CODE_INTERPRETER: Final = support_table(
     container.memory_limit   yes    -c        -e        -e     -e     -e      -e
     container.file_ids       yes    yes       yes       -f     -f     -f      -f
     container.network_policy yes    -c        -e        -e     -e     -e      -e
+    allowed_callers          yes    -c        -g        -g     -g     -g      -g
     """,
     notes={
         "a": BEFORE_GEMINI_3,
@@ -89,6 +95,7 @@ CODE_INTERPRETER: Final = support_table(
         "d": "its sandbox lives for one request; use AutoContainer()",
         "e": "its sandbox cannot be set up; leave it out",
         "f": "pydantic-ai puts no files into this sandbox; attach them to the prompt",
+        "g": "no program of the model's can call it there; leave it out",
     },
     elsewhere=f"pydantic-ai offers no code execution there; {FALLBACK}",
 )
@@ -103,6 +110,8 @@ FILE_SEARCH: Final = support_table(
     ranking.ranker          +f     -c        -g     -g
     ranking.score_threshold yes    -c        -g     -g
     ranking.hybrid          yes    -c        -g     -g
+    retrieval_mode          -h     -h        -i     yes
+    instructions            -j     -j        -j     yes
     """,
     notes={
         "a": BEFORE_GEMINI_3,
@@ -115,6 +124,9 @@ FILE_SEARCH: Final = support_table(
         ),
         "f": ("auto", "default-2024-11-15"),
         "g": "it ranks by itself; leave ranking out",
+        "h": "it searches both ways at once; weigh them with ranking.hybrid",
+        "i": "it searches by meaning only; leave it out",
+        "j": "it takes none; say it in the prompt",
     },
     absent={
         "anthropic": f"Anthropic has no file search; {FALLBACK}",
@@ -130,6 +142,8 @@ IMAGE_GENERATION: Final = support_table(
     action             yes    yes       -b     -b
     model              yes    yes       -b     -b
     size               yes    +c        -d     -d
+    resolution         -j     -j        yes    yes
+    aspect_ratio       -k     +l        yes    yes
     quality            yes    +e        -b     -b
     complexity         yes    -f        -b     -b
     background         yes    yes       -b     -b
@@ -147,12 +161,15 @@ IMAGE_GENERATION: Final = support_table(
         "a": "only models with image in their name",
         "b": "Gemini draws as it sees fit; say it in the prompt",
         "c": ("auto", "1024x1024", "1024x1536", "1536x1024"),
-        "d": "Gemini counts in 1K, 2K and 4K, not in pixels; leave it out",
+        "d": "Gemini counts in 1K, 2K and 4K, not in pixels; give a resolution",
         "e": ("low", "medium", "high", "auto"),
         "f": OWN_ADAPTER,
         "g": ("png", "webp", "jpeg"),
         "h": "only Vertex can be told; leave it out",
         "i": ("png", "jpeg"),
+        "j": "it counts in pixels; give a size",
+        "k": "it takes width and height; give a size",
+        "l": ("1:1", "2:3", "3:2"),
     },
     absent={
         "anthropic": f"Anthropic draws no images; {FALLBACK}",
@@ -174,6 +191,7 @@ MCP: Final = support_table(
     allowed_tools.read_only yes    -b        -e        -e
     require_approval        yes    -f        -g        -g
     defer_loading           yes    -b        -h        -h
+    allowed_callers         yes    -b        -i        -i
     """,
     notes={
         "a": "it reaches servers by address only; give a server_url",
@@ -187,6 +205,7 @@ MCP: Final = support_table(
             "tools that need no approval, or connect to the server from here"
         ),
         "h": "pydantic-ai shows all its tools at once; leave it out",
+        "i": "no program of the model's can call them there; leave it out",
     },
     absent={
         "google": "pydantic-ai connects Gemini to no MCP servers; connect to the server from here",
@@ -206,16 +225,19 @@ SHELL: Final = support_table(
     container.file_ids       yes
     container.network_policy yes
     skills                   yes
+    allowed_callers          yes
     local                    yes
     local.skills             yes
+    local.allowed_callers    yes
     """,
     elsewhere=f"pydantic-ai has no such tool; {FALLBACK}",
 )
 
 APPLY_PATCH: Final = support_table(
     """
-           openai
-    (tool) yes
+                    openai
+    (tool)          yes
+    allowed_callers yes
     """,
     elsewhere=f"pydantic-ai has no such tool; {FALLBACK}",
 )

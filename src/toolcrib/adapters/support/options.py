@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, fields
 from typing import Any, cast
 
+from toolcrib.toolkits.apply_patch.types import ApplyPatchConfig
 from toolcrib.tools.code_interpreter import (
     AutoContainer,
     CodeInterpreterConfig,
@@ -23,13 +24,13 @@ from toolcrib.tools.web_search import DomainFilter, GeoHint, WebSearchConfig
 def options_of(config: object) -> dict[str, Any]:
     """The options that a tool's configuration sets, under the names of the matrix."""
     match config:
-        case WebSearchConfig(domain_filter=domains, geo_hint=hint):
-            options = {**_domains(domains), **_place(hint)}
-            return options if config.allow_live_access else {**options, "allow_live_access": False}
+        case WebSearchConfig():
+            others = _changed(config, but=("domain_filter", "geo_hint"))
+            return {**_domains(config.domain_filter), **_place(config.geo_hint), **others}
         case WebFetchConfig(domain_filter=domains):
             return {**_domains(domains), **_changed(config, but=("domain_filter",))}
-        case CodeInterpreterConfig(container=container):
-            return _container(container)
+        case CodeInterpreterConfig(container=container) | ContainerShellConfig(container=container):
+            return {**_container(container), **_changed(config, but=("container",))}
         case FileSearchConfig(ranking=ranking):
             changed = _changed(ranking) if ranking is not None else {}
             return {**_changed(config, but=("ranking",)), **_named("ranking", changed)}
@@ -37,12 +38,10 @@ def options_of(config: object) -> dict[str, Any]:
             return _changed(config)
         case McpConfig():
             return _mcp(config)
-        case ContainerShellConfig(container=container):
-            return {**_container(container), **_changed(config, but=("container",))}
-        case HandlerShellConfig():
+        case HandlerShellConfig() | HandlerToolSearchConfig():
             return {"local": True, **_named("local", _changed(config))}
-        case HandlerToolSearchConfig():
-            return {"local": True}
+        case ApplyPatchConfig():
+            return _changed(config, but=("root", "max_bytes", "protected"))
         case _:
             return {}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.options import check_count, check_names
+from toolcrib.tools.options import ToolCaller, check_callers, check_count, check_names
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 
@@ -21,8 +21,11 @@ class ApplyPatchConfig:
     max_bytes: int = MOST_BYTES
     protected: tuple[str, ...] = (".git",)
     """Names of files and directories that no patch may touch, at any depth."""
+    allowed_callers: tuple[ToolCaller, ...] | None = None
+    """Who may call it; `None` takes the provider's default, the model alone."""
 
     def __post_init__(self) -> None:
+        check_callers("ApplyPatchConfig.allowed_callers", self.allowed_callers)
         if not isinstance(self.root, str) or not os.path.isabs(self.root):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidTool(
                 f"ApplyPatchConfig.root must be the absolute path of a directory, not {self.root!r}"

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.citations import GeneratedFile
-from toolcrib.tools.options import check_domains, check_named
+from toolcrib.tools.options import ToolCaller, check_callers, check_domains, check_named
 from toolcrib.tools.result import NamedFields
 
 MemoryLimit: TypeAlias = Literal["1g", "4g", "16g", "64g"]
@@ -123,8 +123,11 @@ class CodeInterpreterConfig:
 
     kind: ClassVar[str] = "code_interpreter"
     container: Container = field(default_factory=AutoContainer)
+    allowed_callers: tuple[ToolCaller, ...] | None = None
+    """Who may call it; `None` takes the provider's default, the model alone."""
 
     def __post_init__(self) -> None:
+        check_callers("CodeInterpreterConfig.allowed_callers", self.allowed_callers)
         if not isinstance(self.container, AutoContainer | ExistingContainer):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidTool(
                 "CodeInterpreterConfig.container must be an AutoContainer or an "

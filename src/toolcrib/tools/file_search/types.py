@@ -10,10 +10,12 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.citations import FileCitation
+from toolcrib.tools.options import check_choice, check_text
 from toolcrib.tools.result import NamedFields
 
 ComparisonOperator: TypeAlias = Literal["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin"]
 CompoundOperator: TypeAlias = Literal["and", "or"]
+RetrievalMode: TypeAlias = Literal["hybrid", "semantic", "keyword"]
 Scalar: TypeAlias = str | int | float | bool
 
 COMPARISONS: tuple[str, ...] = get_args(ComparisonOperator)
@@ -137,8 +139,16 @@ class FileSearchConfig:
     max_results: int | None = None
     filters: FileFilter | None = None
     ranking: Ranking | None = None
+    retrieval_mode: RetrievalMode | None = None
+    """Whether to search by meaning, by words, or both."""
+    instructions: str | None = None
+    """How the search is to read and rank what it finds."""
 
     def __post_init__(self) -> None:
+        check_choice(
+            "FileSearchConfig.retrieval_mode", self.retrieval_mode, get_args(RetrievalMode)
+        )
+        check_text("FileSearchConfig.instructions", self.instructions)
         _check_stores(self.vector_store_ids)
         if self.max_results is not None:
             _check_max_results(self.max_results)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.options import check_choice, check_count, check_text
 from toolcrib.tools.result import NamedFields
+from toolcrib.tools.stored_text import whole_text
 
 Action: TypeAlias = Literal["generate", "edit", "auto"]
 Background: TypeAlias = Literal["transparent", "opaque", "auto"]
@@ -19,6 +20,10 @@ Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh",
 Fidelity: TypeAlias = Literal["high", "low"]
 ImageFormat: TypeAlias = Literal["png", "webp", "jpeg", "gif", "svg"]
 Moderation: TypeAlias = Literal["auto", "low"]
+AspectRatio: TypeAlias = Literal[
+    "21:9", "16:9", "4:3", "3:2", "1:1", "9:16", "3:4", "2:3", "5:4", "4:5"
+]
+Resolution: TypeAlias = Literal["512", "1K", "2K", "4K"]
 Quality: TypeAlias = Literal["low", "medium", "high", "xhigh", "max", "auto"]
 
 _SIZE = re.compile(r"auto|[1-9][0-9]{0,4}x[1-9][0-9]{0,4}")
@@ -62,6 +67,10 @@ class ImageGenerationConfig:
     model: str | None = None
     size: str | None = None
     """`auto`, or width and height in pixels: `1536x1024`."""
+    resolution: Resolution | None = None
+    """How large, for providers that count in steps and not in pixels."""
+    aspect_ratio: AspectRatio | None = None
+    """Width to height, in place of a `size`."""
     quality: Quality | None = None
     complexity: Complexity | None = None
     """How much to plan before drawing."""
@@ -94,10 +103,16 @@ class ImageGenerationConfig:
         check_choice(_option("moderation"), self.moderation, get_args(Moderation))
         check_choice(_option("output_format"), self.output_format, get_args(ImageFormat))
         check_choice(_option("quality"), self.quality, get_args(Quality))
+        check_choice(_option("resolution"), self.resolution, get_args(Resolution))
+        check_choice(_option("aspect_ratio"), self.aspect_ratio, get_args(AspectRatio))
         check_text(_option("model"), self.model)
         check_text(_option("size"), self.size)
         if self.size is not None and not _SIZE.fullmatch(self.size):
             raise InvalidTool(f"{_option('size')} must be 'auto' or like '1536x1024'")
+        if self.size is not None and (self.resolution or self.aspect_ratio):
+            raise InvalidTool(
+                f"{_option('size')} is in pixels; give it alone, or resolution and aspect_ratio"
+            )
 
     def _check_numbers(self) -> None:
         check_count(_option("output_compression"), self.output_compression, 0, 100)
@@ -164,8 +179,10 @@ class GeneratedImage(NamedFields):
 
     @property
     def data(self) -> bytes:
-        """The image itself. Raises ValueError when the provider's text is not base64."""
-        return base64.b64decode(self.base64, validate=True)
+        """The image itself, also when `base64` is a reference to it, as in an event. Raises
+        ValueError when the provider's text is not base64.
+        """
+        return base64.b64decode(whole_text(self.base64), validate=True)
 
     def render(self) -> str:
         """One line about the image, or why there is none; the image is not text."""

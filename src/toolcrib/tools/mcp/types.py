@@ -9,7 +9,13 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.mcp.credentials import check_headers, check_token, check_url, secrets_in
-from toolcrib.tools.options import check_flag, check_names, check_text
+from toolcrib.tools.options import (
+    ToolCaller,
+    check_callers,
+    check_flag,
+    check_names,
+    check_text,
+)
 from toolcrib.tools.result import NamedFields
 
 _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -75,6 +81,8 @@ class McpConfig:
     require_approval: RequireApproval = "always"
     defer_loading: bool = False
     """Whether the model must search for the server's tools before it sees them."""
+    allowed_callers: tuple[ToolCaller, ...] | None = None
+    """Who may call its tools; `None` takes the provider's default, the model alone."""
 
     def __post_init__(self) -> None:
         _check_label(self.server_label)
@@ -88,6 +96,7 @@ class McpConfig:
         _check_allowed(self.allowed_tools)
         _check_approval(self.require_approval)
         check_flag("McpConfig.defer_loading", self.defer_loading)
+        check_callers("McpConfig.allowed_callers", self.allowed_callers)
 
     @property
     def secrets(self) -> tuple[str, ...]:

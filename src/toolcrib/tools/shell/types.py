@@ -9,7 +9,7 @@ from toolcrib.errors import InvalidTool
 from toolcrib.tools.citations import GeneratedFile
 from toolcrib.tools.code_interpreter import AutoContainer, Container, ExistingContainer
 from toolcrib.tools.code_interpreter.types import container_secrets
-from toolcrib.tools.options import check_named, check_text
+from toolcrib.tools.options import ToolCaller, check_callers, check_named, check_text
 from toolcrib.tools.result import NamedFields
 
 MOST_SKILLS: Final = 200
@@ -68,8 +68,11 @@ class ContainerShellConfig:
     container: Container = field(default_factory=AutoContainer)
     skills: tuple[Skill, ...] = ()
     """Only for a new container: an existing container has its own."""
+    allowed_callers: tuple[ToolCaller, ...] | None = None
+    """Who may call it; `None` takes the provider's default, the model alone."""
 
     def __post_init__(self) -> None:
+        check_callers("ContainerShellConfig.allowed_callers", self.allowed_callers)
         if not isinstance(self.container, AutoContainer | ExistingContainer):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidTool(
                 "ContainerShellConfig.container must be an AutoContainer or an ExistingContainer, "
@@ -93,8 +96,11 @@ class HandlerShellConfig:
 
     kind: ClassVar[str] = "shell"
     skills: tuple[LocalSkill, ...] = ()
+    allowed_callers: tuple[ToolCaller, ...] | None = None
+    """Who may call it; `None` takes the provider's default, the model alone."""
 
     def __post_init__(self) -> None:
+        check_callers("HandlerShellConfig.allowed_callers", self.allowed_callers)
         _check_skills("HandlerShellConfig.skills", self.skills, (LocalSkill,))
 
 

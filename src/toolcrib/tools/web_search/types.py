@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.citations import Citation
-from toolcrib.tools.options import check_domains
+from toolcrib.tools.options import check_choice, check_count, check_domains
 from toolcrib.tools.result import NamedFields
+
+SearchContextSize: TypeAlias = Literal["low", "medium", "high"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,18 @@ class WebSearchConfig:
     domain_filter: DomainFilter | None = None
     geo_hint: GeoHint | None = None
     allow_live_access: bool = True
+    search_context_size: SearchContextSize | None = None
+    """How much of what it finds the model reads; `None` takes the provider's default."""
+    max_uses: int | None = None
+    """How many searches one request may make."""
 
     def __post_init__(self) -> None:
         _check_type("domain_filter", self.domain_filter, DomainFilter | None)
         _check_type("geo_hint", self.geo_hint, GeoHint | None)
         _check_type("allow_live_access", self.allow_live_access, bool)
+        sizes = get_args(SearchContextSize)
+        check_choice("WebSearchConfig.search_context_size", self.search_context_size, sizes)
+        check_count("WebSearchConfig.max_uses", self.max_uses, 1, 2**31 - 1)
 
 
 def _check_country(code: object) -> None:

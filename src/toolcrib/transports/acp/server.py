@@ -19,10 +19,10 @@ from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.refusals import REFUSALS, as_refused
 from toolcrib.serving.stop_signals import on_stop_signals
 from toolcrib.transports.acp.agent import Agent
+from toolcrib.transports.acp.call_updates import object_in, text_in
 from toolcrib.transports.acp.editor import Editor, as_wire
 from toolcrib.transports.acp.extension import PREFIX
 from toolcrib.transports.acp.line_transport import LineTransport
-from toolcrib.transports.acp.updates import object_in, text_in
 from toolcrib.transports.jsonrpc import is_request_id
 from toolcrib.transports.peer import LONG
 

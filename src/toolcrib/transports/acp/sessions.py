@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import ClientGone, Refused
 from toolcrib.runtime.event_reader import GAP
+from toolcrib.transports.acp.call_updates import object_in, text_in
 from toolcrib.transports.acp.client_tools import EditorLink, tools_of
 from toolcrib.transports.acp.permissions import Permissions
 from toolcrib.transports.acp.tool_calls import kind_by_name, kind_of
-from toolcrib.transports.acp.updates import Transcript, object_in, text_in
+from toolcrib.transports.acp.updates import Transcript
 
 if TYPE_CHECKING:
     from acp.schema import ToolKind

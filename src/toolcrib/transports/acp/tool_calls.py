@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard, get_args
 from acp.schema import (
     ContentToolCallContent,
     FileEditToolCallContent,
+    ImageContentBlock,
     TextContentBlock,
     ToolCallLocation,
     ToolKind,
@@ -69,6 +70,12 @@ def locations_of(arguments: Mapping[str, Any] | None) -> list[ToolCallLocation] 
 def text_content(text: str) -> ContentToolCallContent:
     """Text as the content of a call."""
     return ContentToolCallContent(type="content", content=text_block(text))
+
+
+def image_content(base64: str, media_type: str) -> ContentToolCallContent:
+    """A picture as the content of a call."""
+    block = ImageContentBlock(type="image", data=base64, mime_type=media_type)
+    return ContentToolCallContent(type="content", content=block)
 
 
 def text_block(text: str) -> TextContentBlock:

@@ -34,6 +34,8 @@ from toolcrib.serving.refusals import (
 from toolcrib.serving.request_log import ServerWatch
 from toolcrib.transports.http.connections import Connections
 from toolcrib.transports.http.endpoint import OperationEndpoint
+from toolcrib.transports.http.frontends.endpoints import Frontends
+from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES
 from toolcrib.transports.http.openapi import openapi_document
 from toolcrib.transports.http.routes import ROUTES
 from toolcrib.transports.peer import Peer
@@ -199,6 +201,9 @@ def _routes(runtime: Runtime, connections: Connections) -> Iterable[BaseRoute]:
     for route in ROUTES:
         endpoint = OperationEndpoint(runtime, route, connections)
         yield _route(route.path, endpoint, route.verb, route.name)
+    frontends = Frontends(runtime, connections)
+    for frontend in FRONTEND_ROUTES:
+        yield _route(frontend.path, frontend.endpoint(frontends), frontend.verb, frontend.name)
     yield WebSocketRoute("/v1/ws", WebSocketEndpoint(runtime, connections), name="socket")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from toolcrib.serving.connections import ListenerLimits
 from toolcrib.serving.refusals import wait_for_disconnect
@@ -14,8 +14,15 @@ from toolcrib.transports.subscriptions import UnsentFrames
 if TYPE_CHECKING:
     from starlette.types import Receive
 
-    from toolcrib.runtime.event_reader import EventReader
     from toolcrib.transports.peer import Peer
+
+
+class OpenStream(Protocol):
+    """What a stream reads from, until it is closed."""
+
+    def close(self) -> None:
+        """End it."""
+        ...
 
 
 class Connections:
@@ -36,7 +43,7 @@ class Connections:
         self.unsent = UnsentFrames(limits.unsent_bytes, limits.unsent_bytes_in_all)
         self.heartbeat = heartbeat
         self.keeps_tasks = keeps_tasks
-        self._readers: set[EventReader] = set()
+        self._readers: set[OpenStream] = set()
         self._peers: set[Peer] = set()
         self.is_closing = False
         self._end_functions: list[Callable[[float], Awaitable[None]]] = []
@@ -47,7 +54,7 @@ class Connections:
 
     @asynccontextmanager
     async def open_reader(
-        self, reader: EventReader, receive: Receive
+        self, reader: OpenStream, receive: Receive
     ) -> AsyncGenerator[asyncio.Future[None]]:
         """Register a reader; the future is done when the client has disconnected."""
         disconnected = asyncio.ensure_future(wait_for_disconnect(receive))

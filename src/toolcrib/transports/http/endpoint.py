@@ -42,7 +42,7 @@ _JSON: Final = b"application/json"
 _MOST_DIGITS: Final = len(str(MAX_SEQ))
 
 
-def _ignore_bytes(count: int) -> None:
+def ignore_bytes(count: int) -> None:
     """The size of a body, of a principal without limits."""
 
 
@@ -52,7 +52,7 @@ async def read_params(
     receive: Receive,
     headers: Headers,
     limit: int,
-    on_bytes: Callable[[int], None] = _ignore_bytes,
+    on_bytes: Callable[[int], None] = ignore_bytes,
 ) -> dict[str, Any]:
     """The parameters of an operation from path, query, headers and body. Raises `Refused`.
     `on_bytes` gets the size of the body.
@@ -61,7 +61,7 @@ async def read_params(
     if route.verb == "POST":
         if params:
             raise Refused("invalid", "send the parameters of a POST in its body, not in the URL")
-        params = await _read_json(receive, headers, limit, on_bytes)
+        params = await read_json(receive, headers, limit, on_bytes)
         if "idempotency_key" in params:
             raise Refused("invalid", "send the idempotency key in the header Idempotency-Key")
     key = header_text(headers, b"idempotency-key")
@@ -94,9 +94,10 @@ def query_of(scope: Scope) -> dict[str, Any]:
     return params
 
 
-async def _read_json(
+async def read_json(
     receive: Receive, headers: Headers, limit: int, on_bytes: Callable[[int], None]
 ) -> dict[str, Any]:
+    """The JSON object in a body. Raises `Refused`; `on_bytes` gets the size of the body."""
     media_type = headers.get(b"content-type", b"")
     if media_type != _JSON and media_type.partition(b";")[0].strip().lower() != _JSON:
         raise HttpRefused(415, "invalid", "send JSON, with `Content-Type: application/json`")
@@ -130,7 +131,7 @@ class OperationEndpoint:
         response: bytes | FollowedSession | StreamedOperation
         try:
             quota = self._runtime.quotas.of(who)
-            on_bytes = _ignore_bytes if quota is None else quota.take_bytes
+            on_bytes = ignore_bytes if quota is None else quota.take_bytes
             params = await read_params(route, scope, receive, headers, self._limit, on_bytes)
             if b"last-event-id" in headers and route.streams != "never":
                 _sequence_number(headers[b"last-event-id"].decode("latin-1"))

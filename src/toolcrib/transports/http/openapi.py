@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from toolcrib._version import __version__
 from toolcrib.errors import RefusalKind
 from toolcrib.serving.refusals import REFUSALS, UNREADABLE_STATUS
+from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES, FrontendRoute
 from toolcrib.transports.http.routes import ROUTES, OperationRoute
 
 _REFS: Final = "#/components/schemas/"
@@ -24,6 +25,8 @@ def openapi_document() -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.verb.lower()] = _operation(route, schemas)
+    for frontend in FRONTEND_ROUTES:
+        paths.setdefault(frontend.path, {})[frontend.verb.lower()] = _frontend(frontend)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Toolcrib", "version": __version__},
@@ -43,6 +46,9 @@ def _schemas() -> dict[str, Any]:
         operation = route.operation
         wanted.append((f"{route.name} in", "validation", TypeAdapter(operation.params)))
         wanted.append((f"{route.name} out", "serialization", TypeAdapter(operation.result)))
+    for frontend in FRONTEND_ROUTES:
+        if frontend.body is not None:
+            wanted.append((f"{frontend.name} in", "validation", TypeAdapter(frontend.body)))
     _, definitions = TypeAdapter.json_schemas(wanted, ref_template=_REFS + "{model}")
     return definitions["$defs"]
 
@@ -59,6 +65,30 @@ def _operation(route: OperationRoute, schemas: dict[str, Any]) -> dict[str, Any]
     }
     if route.verb == "POST":
         document["requestBody"] = _body(route, params_schema)
+    return document
+
+
+def _frontend(route: FrontendRoute) -> dict[str, Any]:
+    """An endpoint whose protocol is somebody else's: its events are described there."""
+    text: dict[str, Any] = {"type": "string", "minLength": 1}
+    media_type = "text/event-stream" if route.is_stream else "application/json"
+    answer: dict[str, Any] = text if route.is_stream else {"type": "object"}
+    responses: dict[str, Any] = {
+        "200": {"description": "Done.", "content": {media_type: {"schema": answer}}},
+        **({"204": {"description": "Nothing runs."}} if route.may_be_empty else {}),
+        **_refusals(),
+    }
+    document: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.about,
+        "tags": ["frontends"],
+        "parameters": [_parameter(name, "path", text) for name in route.in_path],
+        "responses": responses,
+        "x-roles": list(route.roles),
+    }
+    if route.body is not None:
+        content = {"application/json": {"schema": {"$ref": _REFS + route.body.__name__}}}
+        document["requestBody"] = {"required": True, "content": content}
     return document
 
 
@@ -108,7 +138,12 @@ def _responses(route: OperationRoute) -> dict[str, Any]:
     content: dict[str, Any] = {"application/json": {"schema": answer}}
     if route.streams != "never":
         content["text/event-stream"] = {"schema": {"type": "string"}}
-    responses: dict[str, Any] = {str(route.status): {"description": "Done.", "content": content}}
+    done = {"description": "Done.", "content": content}
+    return {str(route.status): done, **_refusals()}
+
+
+def _refusals() -> dict[str, Any]:
+    responses: dict[str, Any] = {}
     for status in _STATUSES:
         kinds = [kind for kind, codes in REFUSALS.items() if codes.status == status]
         responses[str(status)] = {

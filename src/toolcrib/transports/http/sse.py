@@ -26,7 +26,7 @@ RESULT: Final = "result"
 ERROR: Final = "error"
 """The last event of a stream whose operation is refused."""
 
-_HEADERS: Final = (
+STREAM_HEADERS: Final = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
@@ -42,7 +42,7 @@ _LINE_ENDS: Final = (
 )
 
 
-def _line(data: bytes) -> bytes:
+def event_line(data: bytes) -> bytes:
     """JSON on one line for every client. These characters occur only inside its strings."""
     for raw, escaped in _LINE_ENDS:
         data = data.replace(raw, escaped)
@@ -93,13 +93,13 @@ class EventStream:
         await self._send({"type": "http.response.body", "body": b""})
 
     async def _event(self, kind: str, data: bytes, id_line: bytes = b"") -> None:
-        await self._write(b"%sevent: %s\ndata: %s\n\n" % (id_line, kind.encode(), _line(data)))
+        await self._write(b"%sevent: %s\ndata: %s\n\n" % (id_line, kind.encode(), event_line(data)))
 
     async def _write(self, chunk: bytes) -> None:
         if not self._is_begun:
             self._is_begun = True
             await self._send(
-                {"type": "http.response.start", "status": 200, "headers": list(_HEADERS)}
+                {"type": "http.response.start", "status": 200, "headers": list(STREAM_HEADERS)}
             )
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
 

@@ -19,7 +19,11 @@ from toolcrib.tools.provider_tools import HostedTool
 
 THROUGH_PYDANTIC_AI = [each for each in PROVIDERS if each != "openai"]
 # Client-run kinds of OpenAI's are bound to its adapter, so no codec is ever asked about them.
-HOSTED = [sample for sample in SAMPLES if not sample.option.startswith("local")]
+HOSTED = [
+    sample
+    for sample in SAMPLES
+    if not sample.option.startswith("local") and sample.kind != "apply_patch"
+]
 
 
 def contribution(kind: str, config: Any, provider: str) -> Contribution:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.items import mapping_of
+from toolcrib.adapters.openai.container_options import wire_callers
 from toolcrib.adapters.openai.items import caller_of
 from toolcrib.adapters.tool_calls import (
     AnyProviderTool,
@@ -27,7 +28,7 @@ class OpenAIApplyPatchCodec(ClientCodec):
     output_type: ClassVar[str] = "apply_patch_call_output"
 
     def serialize(self, tool: AnyProviderTool) -> dict[str, Any]:
-        return {"type": "apply_patch"}
+        return {"type": "apply_patch", **wire_callers(tool.config.allowed_callers)}
 
     def arguments(self, item: RawItem) -> dict[str, Any]:
         operation = mapping_of(item, "operation")

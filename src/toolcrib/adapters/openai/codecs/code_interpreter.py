@@ -10,7 +10,7 @@ from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of, stat
 from toolcrib.adapters.items import json_object_of, mappings_of, maybe_text, text_of
 from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
 from toolcrib.adapters.openai.codecs.files import files_of
-from toolcrib.adapters.openai.container_options import wire_container
+from toolcrib.adapters.openai.container_options import wire_callers, wire_container
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.code_interpreter import (
     KIND,
@@ -49,7 +49,11 @@ class OpenAICodeInterpreterCodec(Codec[CodeInterpreterConfig, CodeInterpreterRes
                 "its containers take uploaded files only; upload them, then give the tool their "
                 "file_ids and no host_mounts",
             )
-        return {"type": "code_interpreter", "container": wire_container(tool.config.container)}
+        return {
+            "type": "code_interpreter",
+            "container": wire_container(tool.config.container),
+            **wire_callers(tool.config.allowed_callers),
+        }
 
     def invocation(self, item: RawItem, items: Sequence[RawItem], tool: CodeTool) -> Invocation:
         run = _run(item)

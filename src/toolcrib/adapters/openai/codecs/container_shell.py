@@ -26,7 +26,7 @@ from toolcrib.adapters.items import (
     texts_of,
 )
 from toolcrib.adapters.openai.codecs.files import files_of
-from toolcrib.adapters.openai.container_options import wire_options
+from toolcrib.adapters.openai.container_options import wire_callers, wire_options
 from toolcrib.tools.code_interpreter import AutoContainer, ExistingContainer
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.shell import (
@@ -53,7 +53,11 @@ class OpenAIContainerShellCodec(Codec[ContainerShellConfig, ShellResult]):
     result_type: ClassVar[type[Any] | None] = ShellResult
 
     def serialize(self, tool: HostedTool[ContainerShellConfig]) -> dict[str, Any]:
-        return {"type": "shell", "environment": _environment(tool.config)}
+        return {
+            "type": "shell",
+            "environment": _environment(tool.config),
+            **wire_callers(tool.config.allowed_callers),
+        }
 
     def is_call(self, item: RawItem, tool: HostedTool[ContainerShellConfig]) -> bool:
         # Commands for this machine come in the same shape, and nobody has run them yet.

@@ -16,7 +16,7 @@ from toolcrib.adapters.items import (
     texts_of,
 )
 from toolcrib.adapters.openai.items import message_text, messages_in
-from toolcrib.errors import UnsupportedOption
+from toolcrib.adapters.support import check, options_of
 from toolcrib.tools.file_search import (
     KIND,
     Comparison,
@@ -31,8 +31,7 @@ from toolcrib.tools.file_search import (
 )
 from toolcrib.tools.provider_tools import HostedTool
 
-MOST_RESULTS: Final = 50
-RANKERS: Final = ("auto", "default-2024-11-15")
+PROVIDER: Final = "openai"
 
 
 class OpenAIFileSearchCodec(Codec[FileSearchConfig, FileSearchResult]):
@@ -46,12 +45,13 @@ class OpenAIFileSearchCodec(Codec[FileSearchConfig, FileSearchResult]):
 
     def serialize(self, tool: HostedTool[FileSearchConfig]) -> dict[str, Any]:
         config = tool.config
+        check(PROVIDER, KIND, options_of(config))
         entry: dict[str, Any] = {
             "type": "file_search",
             "vector_store_ids": list(config.vector_store_ids),
         }
         if config.max_results is not None:
-            entry["max_num_results"] = _max_results(config.max_results)
+            entry["max_num_results"] = config.max_results
         if config.filters is not None:
             entry["filters"] = _filter(config.filters)
         if config.ranking and (ranking := _ranking(config.ranking)):
@@ -98,18 +98,9 @@ class OpenAIFileSearchCodec(Codec[FileSearchConfig, FileSearchResult]):
         )
 
 
-def _max_results(count: int) -> int:
-    if count > MOST_RESULTS:
-        raise _unsupported("max_results", f"it gives at most {MOST_RESULTS} results, not {count}")
-    return count
-
-
 def _ranking(ranking: Ranking) -> dict[str, Any]:
     wire: dict[str, Any] = {}
     if ranking.ranker is not None:
-        if ranking.ranker not in RANKERS:
-            why = f"it has no ranker {ranking.ranker!r}, only {' and '.join(RANKERS)}"
-            raise _unsupported("ranking.ranker", why)
         wire["ranker"] = ranking.ranker
     if ranking.score_threshold is not None:
         wire["score_threshold"] = ranking.score_threshold
@@ -130,10 +121,6 @@ def _filter(file_filter: FileFilter) -> dict[str, Any]:
             return {"type": operator, "filters": [_filter(member) for member in filters]}
         case _:
             assert_never(file_filter)
-
-
-def _unsupported(option: str, why: str) -> UnsupportedOption:
-    return UnsupportedOption(KIND, option, "openai", why)
 
 
 def _hits(item: RawItem) -> Iterator[FileSearchHit]:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, text_of
+from toolcrib.adapters.openai.container_options import wire_callers
 from toolcrib.adapters.openai.items import caller_of
 from toolcrib.adapters.tool_calls import (
     AnyProviderTool,
@@ -39,7 +40,11 @@ class OpenAIHandlerShellCodec(ClientCodec):
         environment: dict[str, Any] = {"type": "local"}
         if config.skills:
             environment["skills"] = [_skill(skill) for skill in config.skills]
-        return {"type": "shell", "environment": environment}
+        return {
+            "type": "shell",
+            "environment": environment,
+            **wire_callers(config.allowed_callers),
+        }
 
     def is_call(self, item: RawItem) -> bool:
         is_hosted = mapping_of(item, "environment").get("type") == "container_reference"

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of, status_of
 from toolcrib.adapters.items import mapping_of, maybe_text, text_of
+from toolcrib.adapters.support import check, options_of
 from toolcrib.tools.image_generation import (
     KIND,
     GeneratedImage,
@@ -58,6 +59,7 @@ class OpenAIImageGenerationCodec(Codec[ImageGenerationConfig, ImageGenerationRes
 
     def serialize(self, tool: HostedTool[ImageGenerationConfig]) -> dict[str, Any]:
         config = tool.config
+        check("openai", KIND, options_of(config))
         options = {name: getattr(config, name) for name in _AS_THEY_ARE}
         entry: dict[str, Any] = {"type": "image_generation"}
         entry |= {name: value for name, value in options.items() if value is not None}

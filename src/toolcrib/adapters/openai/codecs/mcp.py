@@ -17,6 +17,7 @@ from toolcrib.adapters.items import (
     text_of,
     texts_of,
 )
+from toolcrib.adapters.openai.container_options import wire_callers
 from toolcrib.adapters.tool_calls import ClientCall, ClientItems
 from toolcrib.errors import UnsupportedOption
 from toolcrib.tools.mcp import (
@@ -80,7 +81,7 @@ class OpenAIMcpCodec(Codec[McpConfig, McpResult]):
         entry["require_approval"] = _approval(config.require_approval)
         if config.defer_loading:
             entry["defer_loading"] = True
-        return entry
+        return {**entry, **wire_callers(config.allowed_callers)}
 
     def choice(self, tool: HostedTool[McpConfig]) -> Any:
         return {"type": "mcp", "server_label": tool.config.server_label}

@@ -16,7 +16,7 @@ from toolcrib.adapters.items import (
     texts_of,
 )
 from toolcrib.adapters.openai.items import message_text, messages_in
-from toolcrib.errors import UnsupportedOption
+from toolcrib.adapters.support import check, options_of
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.web_search import (
     KIND,
@@ -28,7 +28,7 @@ from toolcrib.tools.web_search import (
     WebSearchResult,
 )
 
-MOST_DOMAINS: Final = 100
+PROVIDER: Final = "openai"
 
 
 class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
@@ -46,6 +46,7 @@ class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
 
     def serialize(self, tool: HostedTool[WebSearchConfig]) -> dict[str, Any]:
         config = tool.config
+        check(PROVIDER, KIND, options_of(config))
         entry: dict[str, Any] = {"type": "web_search"}
         if config.domain_filter and (filters := _filters(config.domain_filter)):
             entry["filters"] = filters
@@ -53,6 +54,8 @@ class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
             entry["user_location"] = _location(config.geo_hint)
         if not config.allow_live_access:
             entry["external_web_access"] = False
+        if config.search_context_size is not None:
+            entry["search_context_size"] = config.search_context_size
         return entry
 
     def choice(self, tool: HostedTool[WebSearchConfig]) -> Any:
@@ -98,14 +101,6 @@ class OpenAIWebSearchCodec(Codec[WebSearchConfig, WebSearchResult]):
 
 
 def _filters(domains: DomainFilter) -> dict[str, list[str]]:
-    for side, listed in (("allowed", domains.allowed), ("blocked", domains.blocked)):
-        if len(listed) > MOST_DOMAINS:
-            raise UnsupportedOption(
-                KIND,
-                f"domain_filter.{side}",
-                "openai",
-                f"it takes at most {MOST_DOMAINS} domains, not {len(listed)}",
-            )
     wire = {"allowed_domains": list(domains.allowed), "blocked_domains": list(domains.blocked)}
     return {key: listed for key, listed in wire.items() if listed}
 

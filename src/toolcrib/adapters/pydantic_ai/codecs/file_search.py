@@ -46,6 +46,10 @@ class FileSearchCodec(NativeCodec[FileSearchConfig, FileSearchResult]):
         fields: dict[str, Any] = {"file_store_ids": list(config.vector_store_ids)}
         if config.max_results is not None:
             fields["max_num_results"] = config.max_results
+        if config.retrieval_mode is not None:
+            fields["retrieval_mode"] = config.retrieval_mode
+        if config.instructions is not None:
+            fields["instructions"] = config.instructions
         return fields
 
     def settings(self, config: FileSearchConfig) -> dict[str, Any]:

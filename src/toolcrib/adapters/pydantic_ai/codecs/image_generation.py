@@ -24,6 +24,7 @@ from toolcrib.tools.provider_tools import HostedTool
 
 _FIELDS: Final = (
     "action",
+    "aspect_ratio",
     "background",
     "input_fidelity",
     "model",
@@ -51,6 +52,8 @@ class ImageGenerationCodec(NativeCodec[ImageGenerationConfig, ImageGenerationRes
         if self.provider in _GEMINI and config.output_compression is not None:
             _check_compressed(self.provider, config.output_format)
         fields = {name: getattr(config, name) for name in _FIELDS}
+        # One field has both ways to say how large an image is.
+        fields["size"] = config.size or config.resolution
         return {name: value for name, value in fields.items() if value is not None}
 
     def is_call(self, item: RawItem, tool: HostedTool[ImageGenerationConfig]) -> bool:

@@ -47,6 +47,10 @@ class WebSearchCodec(NativeCodec[WebSearchConfig, WebSearchResult]):
             fields["user_location"] = _location(config.geo_hint)
         if not config.allow_live_access:
             fields["external_web_access"] = False
+        if config.search_context_size is not None:
+            fields["search_context_size"] = config.search_context_size
+        if config.max_uses is not None:
+            fields["max_uses"] = config.max_uses
         return fields
 
     def settings(self, config: WebSearchConfig) -> dict[str, Any]:
