@@ -141,6 +141,6 @@ async def test_a_state_with_another_artifact_is_refused() -> None:
     (artifact,) = state.artifacts
 
     for artifacts in ((), (replace(artifact, text="never"),)):
-        with pytest.raises(InvalidState, match="not the result of its call"):
+        with pytest.raises(InvalidState, match="not what its record names"):
             Session().with_state(replace(state, artifacts=artifacts))
     Session().with_state(state).verify()

@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from pydantic_core import to_json
 
 from toolcrib.adapters.attachments import first_message
+from toolcrib.adapters.compaction import (
+    CompactedItems,
+    has_turns,
+    last_tokens,
+    record_items,
+    record_summary,
+    summary_prompt,
+)
 from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.evaluation import PromptRequest
 from toolcrib.adapters.options import Options
 from toolcrib.adapters.prompt_scope import around
 from toolcrib.adapters.prompt_stream import PromptStream
+from toolcrib.adapters.run_options import configure
 from toolcrib.adapters.tool_declarations import contribution_of, secrets_in
 from toolcrib.adapters.turn_tools import (
     Governance,
@@ -31,6 +40,7 @@ from toolcrib.ledger.events import Event
 from toolcrib.portal import Portal
 from toolcrib.session.session import Session
 from toolcrib.session.turns import call_here, caller_here
+from toolcrib.store.store import ask_store
 from toolcrib.tools.code_interpreter import ExistingContainer
 from toolcrib.tools.identity import identity_of
 from toolcrib.tools.prepared_tool import as_tool
@@ -38,6 +48,7 @@ from toolcrib.tools.prepared_tool import as_tool
 if TYPE_CHECKING:
     from toolcrib.adapters.answer import PromptResponse
     from toolcrib.adapters.evaluation import Evaluation
+    from toolcrib.ledger.prompt_events import HistoryCompacted
     from toolcrib.prompt.prompt import Prompt, RenderedPrompt
     from toolcrib.session.bus import EventBus
     from toolcrib.tools.prepared_tool import PreparedTool
@@ -81,6 +92,7 @@ class PromptAdapter(ABC):
         call = call_here()
         session = session or (call.session if call else Session())
         with _published_to(session, options.get("bus")):
+            await self._compact_above(session, options)
             evaluation = await self._open(prompt, session, options)
             return self._answered(await evaluation.start())
 
@@ -93,6 +105,41 @@ class PromptAdapter(ABC):
         with _published_to(session, options.get("bus")):
             evaluation = await self._open(prompt, session, options)
             return self._answered(await evaluation.resume())
+
+    def compact(self, session: Session, *, instructions: str | None = None) -> HistoryCompacted:
+        """Shorten a session's conversation. In async code, await `compact_async`."""
+        return self._portal.run(
+            lambda: self.compact_async(session, instructions=instructions), "compact_async"
+        )
+
+    async def compact_async(
+        self, session: Session, *, instructions: str | None = None
+    ) -> HistoryCompacted:
+        """Shorten a session's conversation: by the provider where it can, else by a summary that
+        the model writes, with `instructions` on what matters. Prompts that follow start from it.
+
+        Raises `UsageError` without a conversation, and `PromptEvaluationError`.
+        """
+        if not await ask_store(session.store, has_turns, session):
+            raise UsageError("the session has no conversation to shorten; evaluate a prompt first")
+        provider = self._profile_here().provider
+        items = await self._compacted(session, instructions)
+        if items is not None:
+            return await record_items(session, provider, items)
+        summary = await self.evaluate_async(
+            summary_prompt(instructions), session=session, follows=True
+        )
+        return await record_summary(session, provider, summary)
+
+    async def _compact_above(self, session: Session, options: Options) -> None:
+        """Shorten the conversation that a prompt follows, if it is longer than is allowed."""
+        limit = options.get("compact_above")
+        if limit is None or not options.get("follows"):
+            return
+        if limit < 1:
+            raise UsageError(f"compact_above must be more than 0, not {limit!r}")
+        if await ask_store(session.store, last_tokens, session) > limit:
+            await self.compact_async(session)
 
     def stream(
         self, prompt: Prompt[O], *, session: Session | None = None, **options: Unpack[Options]
@@ -168,6 +215,10 @@ class PromptAdapter(ABC):
     def _profile_here(self) -> ProviderProfile:
         """What is known of the provider, without a request."""
 
+    async def _compacted(self, session: Session, instructions: str | None) -> CompactedItems | None:
+        """What the provider itself makes of the conversation; None when it cannot shorten one."""
+        return None
+
     @abstractmethod
     def _function_entry(self, tool: PreparedTool) -> dict[str, Any]:
         """A tool that this process runs, as an entry of a request."""
@@ -211,7 +262,7 @@ def check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
         raise UsageError(f"{option} must be one of {', '.join(choices)}, not {value!r}")
 
 
-def render(prompt: Prompt[O], prepared: PreparedTools) -> PromptRequest[O]:
+def render(prompt: Prompt[O], prepared: PreparedTools, session: Session) -> PromptRequest[O]:
     """The prompt as it is sent. Raises `PromptEvaluationError` (phase render).
 
     Its digest covers the whole identity of hosted tools, with their options: what the provider was
@@ -219,7 +270,8 @@ def render(prompt: Prompt[O], prepared: PreparedTools) -> PromptRequest[O]:
     declaration; their calls are bound to the rest, and people are asked again about one by one.
     """
     try:
-        rendered = prompt.render()
+        configured = configure(prompt.render(), session, prepared)
+        rendered = configured.prompt
         message = first_message(rendered)
     except InvalidPrompt as error:
         raise PromptEvaluationError(str(error), prompt_name=prompt.name, phase="render") from error
@@ -229,7 +281,9 @@ def render(prompt: Prompt[O], prepared: PreparedTools) -> PromptRequest[O]:
     for tool in map(prepared.get, rendered.declared):
         is_hosted = tool.ref.place == "provider"
         hasher.update(to_json(_renewable(tool) if is_hosted else tool.declaration))
-    return PromptRequest(rendered, message, hasher.hexdigest())
+    return PromptRequest(
+        rendered, message, hasher.hexdigest(), configured.withheld, configured.tool_options
+    )
 
 
 def without_withheld(
@@ -238,10 +292,11 @@ def without_withheld(
     """The request without what its text says of tools that are withheld and not replaced. The
     digest stays that of the whole prompt, so that it can be resumed under another policy.
     """
+    tools = replace(tools, withheld=(*request.withheld, *tools.withheld))
     names = {withheld.tool.name for withheld in tools.withheld if withheld.replaced_by is None}
     if not names:
         return request, tools
-    rendered = prompt.render(withheld=names)
+    rendered = replace(prompt.render(withheld=names), declared=request.prompt.declared)
     if (
         rendered.text == request.prompt.text
         and rendered.instructions == request.prompt.instructions

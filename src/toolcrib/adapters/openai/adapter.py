@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from toolcrib.adapters.codec import HostedToolCodec
+from toolcrib.adapters.compaction import CompactedItems, conversation_of
 from toolcrib.adapters.evaluation import Evaluation
 from toolcrib.adapters.history import History
 from toolcrib.adapters.model_client import Retry
@@ -24,6 +25,7 @@ from toolcrib.adapters.openai.codecs.tool_search import (
     OpenAIToolSearchCodec,
 )
 from toolcrib.adapters.openai.codecs.web_search import OpenAIWebSearchCodec
+from toolcrib.adapters.openai.compaction import compacted
 from toolcrib.adapters.openai.container_files import staging_of, without_mounts
 from toolcrib.adapters.openai.containers import log_runs, ready_containers
 from toolcrib.adapters.openai.evaluation import ResponsesEvaluation
@@ -40,6 +42,7 @@ from toolcrib.adapters.options import Options, checked_options
 from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render, without_withheld
 from toolcrib.adapters.tool_calls import CallReader, ClientCallReader, ClientCodec, ItemClassifier
 from toolcrib.adapters.tool_declarations import (
+    NO_TOOLS,
     AnyCodec,
     FunctionDeclaration,
     HostedDeclaration,
@@ -179,7 +182,7 @@ class OpenAIAdapter(PromptAdapter):
 
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
         turn_options = checked_options(self.model, options, RESERVED)
-        request = render(prompt, self._prepared)
+        request = render(prompt, self._prepared, session)
         can_stage = bool(self._host_files.roots)
         rendered = without_mounts(request.prompt) if can_stage else request.prompt
         tools = self._turn_tools(prompt, rendered, session, options, self.profile())
@@ -236,6 +239,14 @@ class OpenAIAdapter(PromptAdapter):
             )
             self._known_profile = profile
         return profile
+
+    async def _compacted(self, session: Session, instructions: str | None) -> CompactedItems | None:
+        classifier = classifier_of(NO_TOOLS, self.profile())
+        conversation = await conversation_of(session, self.history, PROVIDER, classifier)
+        if conversation.last_response_id is None and not conversation.unsent:
+            raise UsageError("the session has no answered prompt; there is nothing to shorten")
+        endpoint = ResponsesEndpoint(self._clients.here(), self._retry)
+        return await compacted(endpoint, self.model, conversation, instructions)
 
     def _profile_here(self) -> ProviderProfile:
         return self.profile()

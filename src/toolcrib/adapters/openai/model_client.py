@@ -150,14 +150,14 @@ class ResponsesClient:
         body = reply.body
         return ReplyItems(
             items=self.classifier.items(mappings_of(body, "output")),
-            usage=_usage(body),
+            usage=usage_of(body),
             response_id=maybe_text(body, "id"),
             request_id=reply.request_id,
             model=maybe_text(body, "model"),
         )
 
 
-def _usage(body: dict[str, Any]) -> Usage:
+def usage_of(body: dict[str, Any]) -> Usage:
     """The tokens of one response; what the provider does not tell counts as none."""
     usage = mapping_of(body, "usage")
     input_details = mapping_of(usage, "input_tokens_details")

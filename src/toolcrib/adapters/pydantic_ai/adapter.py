@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
+from toolcrib.adapters.compaction import CompactedItems, conversation_of
 from toolcrib.adapters.evaluation import Evaluation, PromptRequest
 from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.options import Options, checked_options
 from toolcrib.adapters.prompt_adapter import PromptAdapter, check_choice, render, without_withheld
 from toolcrib.adapters.pydantic_ai.codecs.registry import default_client_codecs, default_codecs
 from toolcrib.adapters.pydantic_ai.codecs.unknown import KIND
+from toolcrib.adapters.pydantic_ai.compaction import compacted
 from toolcrib.adapters.pydantic_ai.item_classifier import classifier_of
 from toolcrib.adapters.pydantic_ai.messages import MessageHistory
 from toolcrib.adapters.pydantic_ai.model_client import PydanticAIClient
 from toolcrib.adapters.pydantic_ai.models import ModelSource, keys_of, provider_of, system_of
 from toolcrib.adapters.pydantic_ai.patched_models import patch_model
 from toolcrib.adapters.pydantic_ai.request import RESERVED, check_own_settings, request_template
-from toolcrib.adapters.tool_declarations import AnyCodec, stand_ins_of, wire_names
+from toolcrib.adapters.tool_declarations import NO_TOOLS, AnyCodec, stand_ins_of, wire_names
 from toolcrib.adapters.turn_tools import OnUnsupported, ProviderProfile
 from toolcrib.errors import PromptEvaluationError, UsageError
 from toolcrib.session.session import Session
@@ -76,7 +78,7 @@ class PydanticAIAdapter(PromptAdapter):
                 "background=True works with OpenAIAdapter and the embedded provider; a model of "
                 "pydantic-ai is waited for, so leave it out"
             )
-        request = render(prompt, self._prepared)
+        request = render(prompt, self._prepared, session)
         model = patch_model(self._models.here())
         check_own_settings(model)
         system = system_of(model)
@@ -107,6 +109,14 @@ class PydanticAIAdapter(PromptAdapter):
             history="client",
             secrets=keys_of(model),
         )
+
+    async def _compacted(self, session: Session, instructions: str | None) -> CompactedItems | None:
+        model = patch_model(self._models.here())
+        system, profile = system_of(model), self._profile_here()
+        classifier = classifier_of(NO_TOOLS, profile)
+        conversation = await conversation_of(session, "client", profile.provider, classifier)
+        messages = MessageHistory(system).extend(conversation.unsent)
+        return await compacted(model, messages, instructions, self._retry)
 
     def _profile_here(self) -> ProviderProfile:
         model = self._models.sample()

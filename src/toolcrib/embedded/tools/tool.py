@@ -195,9 +195,27 @@ class RequestContainer:
                 container = await self._containers.use(container_id, self._access)
             except ApiFault:
                 continue
-            if container.has_network == self.options.has_network and not self.options.file_ids:
+            if await self._fits(container):
                 return container.id
         return None
+
+    async def _fits(self, container: Container) -> bool:
+        options = self.options
+        is_alike = (container.has_network, container.memory_limit) == (
+            options.has_network,
+            options.memory_limit,
+        )
+        return is_alike and await self._has_files(container)
+
+    async def _has_files(self, container: Container) -> bool:
+        """Whether the files that a new container would be created with are in this one."""
+        if not self.options.file_ids:
+            return True
+        names = [file.name for file in await self._containers.files.list(container)]
+        return all(
+            any(name.startswith(f"{file_id}-") for name in names)
+            for file_id in self.options.file_ids
+        )
 
 
 def _used_in(items: Iterable[Mapping[str, Any]]) -> Iterable[str]:
