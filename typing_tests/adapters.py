@@ -5,8 +5,8 @@ from typing import assert_type
 
 from pydantic_ai.models.test import TestModel
 
-from toolcrib import MarkdownSection, NativeTool, Prompt, PromptResponse, Session
-from toolcrib.adapters import pydantic_ai
+from toolcrib import Event, MarkdownSection, NativeTool, Prompt, PromptResponse, Session
+from toolcrib.adapters import PromptStream, pydantic_ai
 from toolcrib.adapters.pydantic_ai import (
     Budget,
     Governance,
@@ -51,6 +51,15 @@ async def wait() -> None:
     budget = Budget(seconds=10)
     found = await given.evaluate_async(prompt, budget=budget, governance=Governance())
     assert_type(found, PromptResponse[Answer])
+    async for item in given.stream(prompt, session=session, budget=budget):
+        assert_type(item, Event | PromptResponse[Answer])
+        if isinstance(item, PromptResponse):
+            assert_type(item, PromptResponse[Answer])
+    async with given.stream_resume(prompt, session=session) as events:
+        assert_type(events, PromptStream[Answer])
+    assert_type(events.response, PromptResponse[Answer])
+    assert_type(await given.stream(prompt), PromptResponse[Answer])
+    given.stream(prompt, budgets=budget)  # pyright: ignore[reportCallIssue]
     await given.evaluate_async(prompt, budgets=budget)  # pyright: ignore[reportCallIssue]
     await given.evaluate_async(prompt, stream="yes")  # pyright: ignore[reportArgumentType]
 

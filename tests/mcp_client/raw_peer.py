@@ -69,7 +69,7 @@ def ask(asked: Json) -> None:
     question: Json = {"id": "q", "method": "elicitation/create", "params": params}
     say(json.dumps({"jsonrpc": "2.0", **question}))
     reply = json.loads(sys.stdin.readline())
-    text(asked, f"told: {reply['error']['message']}")
+    text(asked, f"told: {reply['result']['action']}")
 
 
 def start_a_child(asked: Json) -> None:

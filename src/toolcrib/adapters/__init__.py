@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from toolcrib.adapters.model_client import Retry
     from toolcrib.adapters.options import Budget, Usage
     from toolcrib.adapters.prompt_adapter import PromptAdapter
+    from toolcrib.adapters.prompt_stream import PromptStream
     from toolcrib.adapters.turn_tools import Governance
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Invocation",
     "PromptAdapter",
     "PromptResponse",
+    "PromptStream",
     "ResponseStatus",
     "Retry",
     "Usage",
@@ -37,6 +39,7 @@ if not TYPE_CHECKING:
             "toolcrib.adapters.model_client": ("Retry",),
             "toolcrib.adapters.options": ("Budget",),
             "toolcrib.adapters.prompt_adapter": ("PromptAdapter",),
+            "toolcrib.adapters.prompt_stream": ("PromptStream",),
             "toolcrib.adapters.answer": ("PromptResponse", "ResponseStatus", "Usage"),
         },
     )

@@ -17,6 +17,7 @@ from toolcrib._version import __version__
 from toolcrib.errors import ConnectionLost
 from toolcrib.mcp_client.child import child_streams
 from toolcrib.mcp_client.config import ServerEndpoint, ServerProgram
+from toolcrib.mcp_client.elicitation import AskingCall, ServerQuestions
 from toolcrib.mcp_client.errors import ConnectionEnd
 from toolcrib.mcp_client.web import http_streams
 
@@ -131,8 +132,10 @@ class Connection:
         tool_filter: InvalidToolFilter,
         end: ConnectionEnd,
         wake: asyncio.Event,
+        questions: ServerQuestions,
     ) -> None:
         self._client = client
+        self._questions = questions
         self._tool_filter = tool_filter
         self._end = end
         self._wake = wake
@@ -162,10 +165,11 @@ class Connection:
         return tools
 
     async def call(
-        self, name: str, arguments: dict[str, Any], progress: ProgressFnT
+        self, name: str, arguments: dict[str, Any], progress: ProgressFnT, asking: AskingCall
     ) -> mcp_types.CallToolResult:
-        """Run a tool. Raises what the SDK's client raises."""
-        return await self._client.call_tool(name, arguments, progress_callback=progress)
+        """Run a tool, whose questions are those of `asking`. Raises what the SDK's client does."""
+        with self._questions.of(asking):
+            return await self._client.call_tool(name, arguments, progress_callback=progress)
 
     def leave(self) -> None:
         """End the connection from this side."""
@@ -219,7 +223,7 @@ async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
     from mcp import Client
 
     wake = asyncio.Event()
-    end, tool_filter = ConnectionEnd(wake), InvalidToolFilter()
+    end, tool_filter, questions = ConnectionEnd(wake), InvalidToolFilter(), ServerQuestions()
 
     async def on_message(message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
@@ -228,6 +232,7 @@ async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
     client = Client(
         filtered_streams(_streams(endpoint, end), tool_filter),
         message_handler=on_message,
+        elicitation_callback=questions,
         client_info=mcp_types.Implementation(name="toolcrib", version=__version__),
         # Tools are listed when they may have changed; a cached list would be stale.
         cache=None,
@@ -237,7 +242,7 @@ async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
             # The SDK would check results against the server's own schema in pure Python, in time
             # that the server chooses. The executor checks them, within bounds.
             client.session.validate_tool_result = _accept
-            yield Connection(client, tool_filter, end, wake)
+            yield Connection(client, tool_filter, end, wake, questions)
     except Exception as error:
         raise ConnectionLost(end.reason or end.hint) from error
 

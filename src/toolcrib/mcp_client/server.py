@@ -18,6 +18,7 @@ from toolcrib.mcp_client.config import (
     server_identity,
 )
 from toolcrib.mcp_client.connection import Connection, connect
+from toolcrib.mcp_client.elicitation import AskingCall
 from toolcrib.mcp_client.errors import call_failure, connection_fault
 from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
 from toolcrib.mcp_client.tool_list import RemoteTools, remote_tools
@@ -124,12 +125,16 @@ class MountedServer:
             report_progress(context, progress, total, text)
 
         try:
-            answer = await connection.call(name, dict(arguments), on_progress)
+            asking = AskingCall(context, self._question_text)
+            answer = await connection.call(name, dict(arguments), on_progress, asking)
         except Exception as error:
             tool = context.tool_name
             raise call_failure(error, self._name, tool, connection, self._scrubber) from error
         result = tool_result(answer, context.tool_name, self.config.terms.max_output_chars)
         return without_secrets(result, self._scrubber)
+
+    def _question_text(self, message: str) -> str:
+        return f"The MCP server {self._name} asks: {self._scrubber.scrub(message)}"
 
     @property
     def _name(self) -> str:

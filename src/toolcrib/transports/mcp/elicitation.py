@@ -13,6 +13,7 @@ from toolcrib.approval.panel import shown_json
 from toolcrib.errors import Refused
 from toolcrib.runtime.approval_operations import asker_text, authority_of
 from toolcrib.terminal_text import showable
+from toolcrib.transports.mcp.questions import can_show_forms
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -81,13 +82,7 @@ class ElicitedApprovals:
     def may_ask(self, ctx: ServerRequestContext[Any, Any], client: ClientSession) -> bool:
         """Whether the client is trusted with decisions and can show a form."""
         trusted = self._mode == "always" or (self._mode == "role" and self._may_decide(client.who))
-        capabilities = ctx.session.client_capabilities
-        elicitation = capabilities.elicitation if capabilities else None
-        # A client that names no mode can show forms: modes were added to the protocol later.
-        can_show = elicitation is not None and (
-            elicitation.form is not None or elicitation.url is None
-        )
-        return trusted and can_show
+        return trusted and can_show_forms(ctx)
 
     def _may_decide(self, who: Principal) -> bool:
         """Whether an approver may decide its own calls: those of a client are its principal's."""

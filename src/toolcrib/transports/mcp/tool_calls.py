@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
-from mcp_types import INVALID_PARAMS
+from mcp_types import INVALID_PARAMS, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcrib.approval.tool_names import did_you_mean
@@ -21,6 +21,7 @@ from toolcrib.errors import Refused
 from toolcrib.ledger.events import ToolProgress
 from toolcrib.runtime.approval_messages import ListApprovals, OneApproval
 from toolcrib.runtime.messages import NewCall, OneSession
+from toolcrib.session.questions import answered_by
 from toolcrib.transports.mcp.client_sessions import (
     OPEN_STATES,
     ClientSession,
@@ -31,6 +32,15 @@ from toolcrib.transports.mcp.client_sessions import (
     new_call_id,
 )
 from toolcrib.transports.mcp.elicitation import answer_in, shown_in
+from toolcrib.transports.mcp.questions import (
+    HeldCall,
+    HeldCalls,
+    ShownQuestion,
+    can_show_forms,
+    is_stateless,
+    question_in,
+    responder_for,
+)
 from toolcrib.transports.mcp.request import HERE, McpRequest
 from toolcrib.transports.mcp.results import CALL_META, call_result, meta_of, waiting_result
 from toolcrib.transports.mcp.stateless import watch_of
@@ -171,6 +181,7 @@ class ToolCallHandler:
         self._tool_lists = tool_lists
         self._approvals = approvals
         self._pending = PendingCalls(runtime, clients)
+        self._held = HeldCalls()
         self._cancelling: set[asyncio.Future[Any]] = set()
 
     async def __call__(
@@ -215,6 +226,9 @@ class ToolCallHandler:
         self, client: ClientSession, request: McpRequest, fingerprint: str
     ) -> HandlerResult:
         params = request.params
+        if (asked := question_in(params.request_state)) is not None:
+            result = await self._go_on(client, request, asked)
+            return await self._settle(client, request, result, fingerprint, None)
         shown = shown_in(params.request_state)
         if shown is None:
             call_id, answered = await self._known_id(params, client, fingerprint), None
@@ -228,7 +242,8 @@ class ToolCallHandler:
         else:
             result = await self._run(client, request, call_id)
         if (
-            result.status == "waiting"
+            not isinstance(result, InputRequiredResult)
+            and result.status == "waiting"
             and client.ends_with_connection
             and fingerprint not in client.waiting
         ):
@@ -256,12 +271,14 @@ class ToolCallHandler:
         self,
         client: ClientSession,
         request: McpRequest,
-        result: CallResult,
+        result: CallResult | InputRequiredResult,
         fingerprint: str,
         answered: str | None,
     ) -> HandlerResult:
-        """Have a waiting call decided if the client can, and return the result."""
-        while result.status == "waiting":
+        """Have a waiting call decided if the client can, and return the result, or the form of a
+        call that asks.
+        """
+        while not isinstance(result, InputRequiredResult) and result.status == "waiting":
             assert result.approval_id is not None, "a waiting call has an approval request"
             client.waiting[fingerprint] = PendingCall(result.call_id, result.approval_id)
             if result.approval_id == answered:
@@ -271,6 +288,8 @@ class ToolCallHandler:
             if question is not None:
                 return question
             result = await self._run(client, request, result.call_id)
+        if isinstance(result, InputRequiredResult):
+            return result
         client.waiting.pop(fingerprint, None)
         return self._result(result, request, await self._tool_lists.of(client))
 
@@ -305,7 +324,8 @@ class ToolCallHandler:
 
     async def _run(
         self, client: ClientSession, request: McpRequest, call_id: str, *, is_new_id: bool = False
-    ) -> CallResult:
+    ) -> CallResult | InputRequiredResult:
+        """Make a call, or go on with it. A form, when it asks a client that comes back."""
         params, runtime = request.params, self._runtime
         body: dict[str, Any] = {
             "session_id": client.session_id,
@@ -314,6 +334,22 @@ class ToolCallHandler:
             "call_id": call_id,
         }
         call = NewCall(**body) if is_new_id else body
+        ctx = request.context
+        if is_stateless(ctx) and can_show_forms(ctx):
+            fingerprint = call_fingerprint(params.name, params.arguments or {})
+            held = HeldCall(client, call_id, fingerprint)
+            with answered_by(held):
+                running = asyncio.ensure_future(runtime.ask("tools.call", call, client.who))
+            self._held.begin(held, running)
+            return await self._advance(held, request)
+        with answered_by(responder_for(ctx, client)):
+            return await self._run_here(client, request, call, call_id)
+
+    async def _run_here(
+        self, client: ClientSession, request: McpRequest, call: Any, call_id: str
+    ) -> CallResult:
+        """Make a call that ends with its request."""
+        runtime = self._runtime
         watch = watch_of(request.context)
         if watch is not None:
             # Run in the task of the request: with a task per call, the calls of many clients are
@@ -331,6 +367,37 @@ class ToolCallHandler:
         except asyncio.CancelledError:
             self._cancel(client, call_id)
             raise
+
+    async def _advance(
+        self, held: HeldCall, request: McpRequest
+    ) -> CallResult | InputRequiredResult:
+        """Wait for a held call to end or to ask. A client that leaves meanwhile cancels it."""
+        watch = watch_of(request.context)
+        leave = partial(self._cancel, held.client, held.call_id)
+        if watch is not None:
+            watch.on_leave = leave
+        try:
+            if not wants_progress(request.context):
+                return await held.advance()
+            async with reported_progress(self._runtime, request.context, held.client, held.call_id):
+                return await held.advance()
+        except asyncio.CancelledError:
+            leave()
+            raise
+        finally:
+            if watch is not None:
+                watch.on_leave = None
+
+    async def _go_on(
+        self, client: ClientSession, request: McpRequest, asked: ShownQuestion
+    ) -> CallResult | InputRequiredResult:
+        """Go on with the call whose question the client was shown. What came of one that is over
+        is given again.
+        """
+        held = self._held.answered(client, asked, request.params)
+        if held is None:
+            return await self._run(client, request, asked.call_id)
+        return await self._advance(held, request)
 
     def _cancel(self, client: ClientSession, call_id: str) -> None:
         """Cancel the call of a cancelled request, without awaiting in its cancelled task."""
