@@ -291,6 +291,7 @@ class Evaluation(Generic[O]):
                 model=self._options.model,
                 parent_call_id=here.parent_call_id if here else None,
                 parent_turn=here.parent_turn if here else None,
+                parent_tool=here.caller.name if here and here.caller else None,
                 token_limits=self._options.token_limits or None,
                 principal=caller.principal if caller else None,
                 transport=caller.transport if caller else None,
