@@ -22,7 +22,7 @@ from toolcrib.ledger.events import ToolInvoked
 from toolcrib.toolsets import BaseTool, Toolset
 
 STEPS = 50
-TIMES_THEIRS = 1.25
+TIMES_THEIRS = 1.15
 
 
 class Search(BaseTool):

@@ -18,6 +18,7 @@ SECTIONS = (
     "dispatch",
     "hooks",
     "loop",
+    "turns",
     "register",
     "imports",
     "startup",

@@ -41,6 +41,8 @@ def drawn_from(hint: Any) -> st.SearchStrategy[Any]:
             return st.sampled_from(arguments)
         case origin if origin in (Union, types.UnionType):
             return st.one_of([drawn_from(each) for each in arguments])
+        case origin if origin is tuple and ... not in arguments:
+            return st.tuples(*map(drawn_from, arguments))
         case origin if origin is tuple:
             return st.lists(drawn_from(arguments[0]), max_size=3).map(tuple)
         case origin if origin is frozenset:

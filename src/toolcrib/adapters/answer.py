@@ -142,6 +142,9 @@ def citations(items: Sequence[Item | None]) -> list[AnyCitation]:
     ]
 
 
+_OPEN, _CLOSE = (rf"(?:{mark}|\\u{ord(mark):x})" for mark in "\ue200\ue201")
+_MARKER: Final = re.compile(rf'[ \t]*{_OPEN}[^"]{{0,400}}?{_CLOSE}', re.IGNORECASE)
+
 _FENCED: Final = re.compile(r"```[\w-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
 
 
@@ -162,12 +165,20 @@ def _candidates(items: Sequence[ReplyItem]) -> Iterator[str]:
     providers begin a new one wherever a source is cited; and in either within a code fence, which
     models without a schema like to write.
     """
-    texts = list(dict.fromkeys([last_text(items), answer_text(_final_messages(items))]))
+    whole = [last_text(items), answer_text(_final_messages(items))]
+    texts = list(dict.fromkeys(map(without_markers, whole)))
     yield from texts
     for text in texts:
         fenced = _FENCED.findall(text)
         if len(fenced) == 1:
             yield fenced[0]
+
+
+def without_markers(text: str) -> str:
+    """JSON text without the marks that a model leaves where it cites a source: characters of a
+    private use, in a text that only its provider can read.
+    """
+    return _MARKER.sub("", text)
 
 
 def _final_messages(items: Sequence[ReplyItem]) -> list[ReplyItem]:

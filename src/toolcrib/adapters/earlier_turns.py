@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from toolcrib.adapters.attachments import contents_again
-from toolcrib.adapters.history import LOST, Conversation, History, TurnStep, steps_of
+from toolcrib.adapters.history import (
+    LOST,
+    Conversation,
+    History,
+    TurnStep,
+    steps_of,
+    whole_event,
+)
 from toolcrib.adapters.items import (
     Item,
     PromptContent,
@@ -117,7 +124,8 @@ def read_earlier_turns(
                 continue
             compacted = event
             break
-        _add(turns.setdefault(number, EarlierTurn(number)), event, expired)
+        whole = whole_event(session, event)
+        _add(turns.setdefault(number, EarlierTurn(number)), whole, expired)
         if isinstance(event, ModelResponded) and event.status in _USABLE:
             last_ids.setdefault(number, event.response_id)
         is_ours = isinstance(event, PromptStarted) and (

@@ -7,9 +7,9 @@ call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -70,6 +70,12 @@ class PromptRequest(Generic[O]):
     prompt: RenderedPrompt[O]
     message: UserMessage
     digest: str
+    withheld: tuple[WithheldTool, ...] = ()
+    """The tools that are not for this run, by what their functions of options say."""
+    tool_options: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict[str, Mapping[str, str]]
+    )
+    """By the name of a tool, the options that a function gave for this run, without secrets."""
 
 
 MakeClient = Callable[["TurnTools", "RenderedPrompt[Any]"], "ModelClient"]
@@ -271,6 +277,7 @@ class Evaluation(Generic[O]):
         session, caller = self._session, self._tools.executor.governance.caller
         here = turn_here(session)
         attachments, artifacts = kept_attachments(self._request.message)
+        tool_options = self._request.tool_options
         await session.record(
             PromptStarted(
                 session_id=session.session_id,
@@ -284,10 +291,12 @@ class Evaluation(Generic[O]):
                 model=self._options.model,
                 parent_call_id=here.parent_call_id if here else None,
                 parent_turn=here.parent_turn if here else None,
+                parent_tool=here.caller.name if here and here.caller else None,
                 token_limits=self._options.token_limits or None,
                 principal=caller.principal if caller else None,
                 transport=caller.transport if caller else None,
                 attachments=attachments,
+                tool_options={name: dict(parts) for name, parts in tool_options.items()} or None,
             ),
             artifacts,
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from toolcrib.adapters.items import Item, ReplyItem, ToolCallEnd, ToolCallItem, tool_calls
@@ -216,12 +216,21 @@ def read_open_prompt(
                 parent,
                 event.digest,
             ) == (prompt_name, parent_call_id, digest) and event.turn not in answered:
-                return event, list(session.events(record.seq - 1))
+                return event, [
+                    whole_event(session, each) for each in session.events(record.seq - 1)
+                ]
             case _:
                 pass
         prompts.append(event)
     started = open_prompt(reversed(prompts), prompt_name, digest, parent_call_id)
-    return started, list(session.events())
+    return started, [whole_event(session, event) for event in session.events()]
+
+
+def whole_event(session: Session, event: Event) -> Event:
+    """A recorded reply with the texts that are kept beside it. May touch the disk."""
+    if not isinstance(event, ModelResponded) or not event.kept:
+        return event
+    return replace(event, items=session.artifacts.whole(event.items, event.kept))
 
 
 def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[TurnStep]:

@@ -37,9 +37,9 @@ from toolcrib.adapters.type_fit import adapter_of, as_declared
 from toolcrib.approval.decision import Actor
 from toolcrib.calls.provider_calls import (
     ProviderCall,
-    as_json,
     in_provider_call,
     record_provider_call,
+    recorded_value,
 )
 from toolcrib.errors import PromptEvaluationError
 from toolcrib.ledger.prompt_events import FilesCited
@@ -155,6 +155,7 @@ class HostedCalls:
         self._paused: list[ReplyItem] = []
         self._open: list[HostedCallItem] = []
         self._items: list[ReplyItem] = []
+        self._watched: dict[str, tuple[float, float]] = {}
         self.ran: list[HostedInvocation] = []
         self.skipped: Counter[str] = Counter()
         self.costs = HostedCosts(session, provider)
@@ -200,6 +201,12 @@ class HostedCalls:
         if is_citing:
             for index in range(earlier):
                 await self._complete(index, raws, turn, cited or {})
+
+    def watch(self, item_id: str) -> None:
+        """A streamed call got further now: it runs from the first such moment to the last."""
+        now = self._session.clock()
+        first, _ = self._watched.get(item_id, (now, now))
+        self._watched[item_id] = first, now
 
     def runs_of(self, declaration: HostedDeclaration, raws: Sequence[RawItem]) -> ToolRuns:
         """The calls of a declared tool so far, with the items of the turn."""
@@ -320,10 +327,11 @@ class HostedCalls:
         error = event.failure.message if event.failure else None
         value = declared.value
         shown = self._call(tool_name, declared, event.call_id).value
-        if event.value != as_json(shown):
+        if event.value != recorded_value(shown):
             prepared = self._offered.get(tool_name)
             own: type[Any] | None = getattr(item.declaration.codec, "result_type", None)
-            value = from_record(event.value, (prepared and prepared.tool.result_type) or own)
+            whole = self._session.artifacts.whole(event.value, event.kept)
+            value = from_record(whole, (prepared and prepared.tool.result_type) or own)
         return replace(
             declared,
             value=value,
@@ -339,6 +347,7 @@ class HostedCalls:
         undeclared = ToolRef(tool_name, self._provider, "0.0.0", "", "provider")
         # A server's credentials may be repeated in any call: the model reads them too.
         hide = self._credentials.hide
+        first, last = self._watched.get(invocation.item_id, (0.0, 0.0))
         return ProviderCall(
             call_id=call_id,
             tool=prepared.ref if prepared else undeclared,
@@ -353,6 +362,7 @@ class HostedCalls:
             raw=hide(dict(invocation.raw)),
             caller=self._caller,
             cost=invocation.cost,
+            duration_seconds=last - first,
         )
 
     def _call_id(self, invocation: Invocation, turn: int) -> str:

@@ -29,7 +29,9 @@ from toolcrib.adapters.prompt_stream import reader_ready
 from toolcrib.adapters.request_hooks import PromptHooks
 from toolcrib.adapters.stream_announcer import StreamAnnouncer
 from toolcrib.calls.outcome import run_all
+from toolcrib.calls.provider_calls import artifacts_of
 from toolcrib.errors import EvaluationPhase, PromptEvaluationError, UsageError
+from toolcrib.ledger.kept_text import Keeper
 from toolcrib.ledger.prompt_events import (
     ContainerExpired,
     HistoryOmitted,
@@ -388,6 +390,8 @@ class Turn(Generic[O]):
 
     async def _record(self, reply: ModelReply, step: int) -> None:
         session, content = self._session, reply.content
+        keeper = Keeper()
+        items = keeper.take(recordable(content.items, self._executor.tools, self._credentials))
         await session.record(
             ModelResponded(
                 session_id=session.session_id,
@@ -398,10 +402,12 @@ class Turn(Generic[O]):
                 response_id=content.response_id,
                 request_id=content.request_id,
                 model=content.model,
-                items=recordable(content.items, self._executor.tools, self._credentials),
+                items=items,
                 usage=content.usage.tokens,
                 cost=content.cost,
-            )
+                kept=keeper.kept,
+            ),
+            artifacts_of(keeper),
         )
         logger.debug(
             "%s step %d: response %s, request %s, model %s, %d items",

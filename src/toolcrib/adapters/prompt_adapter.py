@@ -25,6 +25,7 @@ from toolcrib.adapters.evaluation import PromptRequest
 from toolcrib.adapters.options import Options
 from toolcrib.adapters.prompt_scope import around
 from toolcrib.adapters.prompt_stream import PromptStream
+from toolcrib.adapters.run_options import configure
 from toolcrib.adapters.tool_declarations import contribution_of, secrets_in
 from toolcrib.adapters.turn_tools import (
     Governance,
@@ -261,7 +262,7 @@ def check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
         raise UsageError(f"{option} must be one of {', '.join(choices)}, not {value!r}")
 
 
-def render(prompt: Prompt[O], prepared: PreparedTools) -> PromptRequest[O]:
+def render(prompt: Prompt[O], prepared: PreparedTools, session: Session) -> PromptRequest[O]:
     """The prompt as it is sent. Raises `PromptEvaluationError` (phase render).
 
     Its digest covers the whole identity of hosted tools, with their options: what the provider was
@@ -269,7 +270,8 @@ def render(prompt: Prompt[O], prepared: PreparedTools) -> PromptRequest[O]:
     declaration; their calls are bound to the rest, and people are asked again about one by one.
     """
     try:
-        rendered = prompt.render()
+        configured = configure(prompt.render(), session, prepared)
+        rendered = configured.prompt
         message = first_message(rendered)
     except InvalidPrompt as error:
         raise PromptEvaluationError(str(error), prompt_name=prompt.name, phase="render") from error
@@ -279,7 +281,9 @@ def render(prompt: Prompt[O], prepared: PreparedTools) -> PromptRequest[O]:
     for tool in map(prepared.get, rendered.declared):
         is_hosted = tool.ref.place == "provider"
         hasher.update(to_json(_renewable(tool) if is_hosted else tool.declaration))
-    return PromptRequest(rendered, message, hasher.hexdigest())
+    return PromptRequest(
+        rendered, message, hasher.hexdigest(), configured.withheld, configured.tool_options
+    )
 
 
 def without_withheld(
@@ -288,10 +292,11 @@ def without_withheld(
     """The request without what its text says of tools that are withheld and not replaced. The
     digest stays that of the whole prompt, so that it can be resumed under another policy.
     """
+    tools = replace(tools, withheld=(*request.withheld, *tools.withheld))
     names = {withheld.tool.name for withheld in tools.withheld if withheld.replaced_by is None}
     if not names:
         return request, tools
-    rendered = prompt.render(withheld=names)
+    rendered = replace(prompt.render(withheld=names), declared=request.prompt.declared)
     if (
         rendered.text == request.prompt.text
         and rendered.instructions == request.prompt.instructions

@@ -341,6 +341,7 @@ class StreamAnnouncer:
         self._say(ArgumentsDelta, call_id=call.call_id, tool=call.tool, text=text)
 
     def _say_progress(self, call: _StreamedCall, **payload: Any) -> None:
+        self._tools.hosted.watch(call.call_id)
         self._say(
             HostedToolProgress,
             call_id=call.call_id,

@@ -21,7 +21,7 @@ from toolcrib.errors import PromptEvaluationError, UsageError, WrongProvider
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
 from toolcrib.tools.extra import secrets_of_extra
 from toolcrib.tools.image_generation import ImageGenerationConfig
-from toolcrib.tools.provider_tools import HostedTool, ProviderTool, kind_of
+from toolcrib.tools.provider_tools import HostedTool, ProviderTool, config_function, kind_of
 from toolcrib.tools.shell import ContainerShellConfig
 from toolcrib.tools.tool import Tool
 from toolcrib.tools.tool_search import ToolSearchConfig
@@ -56,6 +56,11 @@ def as_hosted(tool: Tool[Any, Any], *, provider: str) -> HostedTool[Any]:
     A native tool's capability is its name. A tool without options takes the defaults of its kind.
     Raises `UsageError` for what cannot be offered.
     """
+    if config_function(tool) is not None:
+        raise UsageError(
+            f"tool {tool.name!r} has its options from a function of the run; give it the options "
+            "themselves: dataclasses.replace(tool, config=...)"
+        )
     if isinstance(tool, HostedTool):
         return cast("HostedTool[Any]", tool)
     if isinstance(tool, ProviderTool):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
@@ -14,7 +16,9 @@ from toolcrib.approval.decision import Actor
 from toolcrib.calls.records import put_down
 from toolcrib.failures import Failure, FailureKind
 from toolcrib.ledger.events import ToolInvoked
+from toolcrib.ledger.kept_text import Keeper
 from toolcrib.session.turns import in_call, turn_here
+from toolcrib.store.store import Artifact, ArtifactKept
 
 if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
@@ -40,6 +44,8 @@ class ProviderCall:
     raw: Any
     caller: Caller | None = None
     failure_kind: FailureKind = "provider_error"
+    duration_seconds: float = 0.0
+    """How long it ran, as far as that could be watched."""
     cost: Cost | None = None
 
 
@@ -50,6 +56,8 @@ async def record_provider_call(session: Session, call: ProviderCall, decided_by:
     failure = None
     if not call.success:
         failure = Failure(call.failure_kind, call.error or call.message or "The provider failed.")
+    keeper = Keeper(session.artifacts.text)
+    value, raw = keeper.take(call.value), keeper.take(call.raw)
     await session.record(
         ToolInvoked(
             session_id=session.session_id,
@@ -59,9 +67,11 @@ async def record_provider_call(session: Session, call: ProviderCall, decided_by:
             params=call.params,
             message=call.message,
             success=call.success,
-            value=as_json(call.value) if not session.is_heard else call.value,
+            value=as_json(value) if not session.is_heard else value,
             failure=failure,
             tool=call.tool,
+            arguments_digest=_digest(call),
+            duration_seconds=call.duration_seconds,
             decided_by=decided_by,
             parent_call_id=here.parent_call_id if here else None,
             turn=session.turn,
@@ -70,10 +80,30 @@ async def record_provider_call(session: Session, call: ProviderCall, decided_by:
             origin="provider",
             provider=call.provider,
             capability=call.capability,
-            raw=call.raw,
+            raw=raw,
             cost=call.cost,
-        )
+            kept=keeper.kept,
+        ),
+        artifacts_of(keeper, call.call_id),
     )
+
+
+def artifacts_of(keeper: Keeper, call_id: str = "") -> list[ArtifactKept]:
+    """What the store has to keep beside the event."""
+    texts = keeper.texts.items()
+    return [ArtifactKept(Artifact(key, call_id, text)) for key, text in texts]
+
+
+def _digest(call: ProviderCall) -> str:
+    """Of the tool and of what it was asked to do."""
+    tool, arguments = call.tool, json.dumps(as_json(call.params), sort_keys=True)
+    facts = "\n".join((tool.name, tool.version, tool.digest, arguments))
+    return sha256(facts.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def recorded_value(value: Any) -> Any:
+    """A value as the ledger gives it back."""
+    return as_json(Keeper().take(value))
 
 
 @contextmanager

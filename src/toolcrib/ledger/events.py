@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from toolcrib.approval.decision import Actor, ApprovalRequest, Decided, Vote
 from toolcrib.approval.question import Question
 from toolcrib.failures import Failure
+from toolcrib.ledger.kept_text import KeptText
 from toolcrib.prices.cost import Cost
 from toolcrib.tools.identity import ToolRef
 
@@ -342,6 +343,8 @@ class ToolInvoked(Event):
     decided_by: Actor | None = None
     was_edited: bool = False
     duration_seconds: float = 0.0
+    """How long it ran; of a provider-run call 0 unless its answer was streamed, for nobody else
+    says it."""
     waited_seconds: float = 0.0
     parent_call_id: str | None = None
     depth: int = 0
@@ -358,5 +361,7 @@ class ToolInvoked(Event):
     capability: str | None = None
     raw: Any = None
     """The provider's own item, verbatim, when the provider ran the call."""
+    kept: tuple[KeptText, ...] = ()
+    """The long texts, such as pictures, that `raw` and `value` refer to."""
     cost: Cost | None = None
     """What the provider bills for a call that it ran, besides tokens; None when nobody knows."""

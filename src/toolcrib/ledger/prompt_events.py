@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from toolcrib.ledger.events import Event
+from toolcrib.ledger.kept_text import KeptText
 from toolcrib.prices.cost import Cost
 from toolcrib.tools.citations import CitedSource, GeneratedFile
 from toolcrib.tools.identity import ToolRef
@@ -52,6 +53,8 @@ class PromptStarted(Event):
     """The call that evaluates the prompt: in its handler, in a hook, or in an approver."""
     parent_turn: int | None = None
     """The turn of that call."""
+    parent_tool: str | None = None
+    """The tool of that call."""
     token_limits: dict[str, int] | None = None
     """`max_tokens` of its budget and `max_output_tokens` of each request, where they are set."""
     principal: str | None = None
@@ -60,6 +63,9 @@ class PromptStarted(Event):
     instructions: str | None = None
     """What the host told the model apart from the text."""
     attachments: tuple[KeptAttachment, ...] = ()
+    tool_options: dict[str, dict[str, str]] | None = None
+    """By the name of a hosted tool, the options that a function gave for this turn, without
+    secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +236,8 @@ class ModelAsked(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelResponded(Event):
     """One model request was answered. `items` are the provider's own, verbatim: they are what a
-    conversation is replayed from. Unless the `status` is `completed`, it is asked again.
+    conversation is replayed from. Long base64 texts in them, such as pictures, are references to
+    those in `kept`. Unless the `status` is `completed`, it is asked again.
     """
 
     kind: ClassVar[str] = "model.responded"
@@ -244,6 +251,8 @@ class ModelResponded(Event):
     usage: dict[str, int]
     cost: Cost | None = None
     """Of the tokens; None when nobody knows the price."""
+    kept: tuple[KeptText, ...] = ()
+    """The texts that the items refer to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

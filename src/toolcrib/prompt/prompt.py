@@ -86,6 +86,8 @@ class RenderedPrompt(Generic[O]):
     """
     left_out: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The sections, by path, that are not in `text` because these tools of theirs are withheld."""
+    params: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False, repr=False)
+    """By the name of a tool, the params of its section, or the values of a section without."""
 
     @property
     def tools(self) -> tuple[Tool[Any, Any], ...]:
@@ -117,6 +119,7 @@ def render(
         attachments=prompt.attachments,
         instructions="\n\n".join(filter(None, [prompt.instructions, *rendering.instructions])),
         left_out=tuple(rendering.left_out),
+        params=rendering.params,
     )
 
 
@@ -129,6 +132,7 @@ class _Rendering:
         self.blocks: list[str] = []
         self.instructions: list[str] = []
         self.tools: dict[str, Tool[Any, Any]] = {}
+        self.params: dict[str, Any] = {}
 
     def add(self, sections: Sequence[Section[Any]], *, depth: int, above: str = "") -> None:
         for section in sections:
@@ -146,8 +150,9 @@ class _Rendering:
         if section.is_left_out(self._withheld):
             self.left_out.append((path, tuple(tool.name for tool in section.tools())))
             return False
+        section_params = values if params is None else params
         if isinstance(section, UserText):
-            tools = [self._add_tool(tool, path) for tool in section.tools()]
+            tools = [self._add_tool(tool, path, section_params) for tool in section.tools()]
             self.instructions += self._examples(tools)
             self.blocks.append(section.text)
             return True
@@ -155,7 +160,7 @@ class _Rendering:
         if section.visibility == "summary":
             self._add_block(heading, fill(section.summary or "", values))
             return False
-        tools = [self._add_tool(tool, path) for tool in section.tools()]
+        tools = [self._add_tool(tool, path, section_params) for tool in section.tools()]
         self._add_block(heading, self._text(section, path, values), *self._examples(tools))
         return True
 
@@ -175,7 +180,7 @@ class _Rendering:
             check_placeholders(text, section.params_type)
             return fill(text, values)
 
-    def _add_tool(self, tool: Tool[Any, Any], path: str) -> Tool[Any, Any]:
+    def _add_tool(self, tool: Tool[Any, Any], path: str, params: Any) -> Tool[Any, Any]:
         if tool.name in self.tools:
             raise InvalidPrompt(
                 f"there is a second tool named {tool.name!r}, after the one of section "
@@ -189,6 +194,7 @@ class _Rendering:
             with located("its override"):
                 tool = replace(tool, description=description)
         self.tools[tool.name] = tool
+        self.params[tool.name] = params
         self._offered_by[tool.name] = path
         return tool
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from toolcrib.prompt.section import MarkdownSection
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.provider_tools import HostedTool
+from toolcrib.tools.provider_tools import ConfigFunction, HostedTool
 from toolcrib.tools.web_search import WebSearchConfig, web_search_tool
 
 _TEMPLATE: Final = """\
@@ -23,7 +23,7 @@ class WebSearchSection(MarkdownSection[None]):
 
     def __init__(
         self,
-        config: WebSearchConfig = _ANYWHERE,
+        config: WebSearchConfig | ConfigFunction[WebSearchConfig] = _ANYWHERE,
         *,
         key: str = "web_search",
         fallback: AnyFallback[WebSearchConfig] = None,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from toolcrib.errors import UsageError
+from toolcrib.ledger.kept_text import KeptText, restored
 from toolcrib.store.store import Store
 
 
@@ -24,6 +27,16 @@ class Artifacts:
     def __init__(self, store: Store, session_id: str) -> None:
         self._store = store
         self._session_id = session_id
+
+    def text(self, artifact_id: str) -> str:
+        """The whole of an artifact. Raises `UsageError` when there is none."""
+        return self.read(artifact_id).text
+
+    def whole(self, data: Any, kept: Iterable[KeptText]) -> Any:
+        """JSON of an event with the texts in place of the references to them; `kept` are those that
+        the event names.
+        """
+        return restored(data, kept, self.text)
 
     def read(self, artifact_id: str, *, offset: int = 0, limit: int | None = None) -> Page:
         """Read `limit` characters from `offset` (all of the rest when None)."""

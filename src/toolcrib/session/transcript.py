@@ -64,7 +64,7 @@ def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
                     Entry(
                         event.at,
                         call_id,
-                        tools.get(call_id, ""),
+                        event.parent_tool or tools.get(call_id, ""),
                         "prompt",
                         event.prompt_name,
                         turn=event.turn,

@@ -27,6 +27,11 @@ class RunningCall(Protocol):
     def call_id(self) -> str: ...
 
     @property
+    def name(self) -> str:
+        """The name of the tool."""
+        ...
+
+    @property
     def turn(self) -> int: ...
 
     @property

@@ -297,7 +297,7 @@ class SqliteStore:
             session_id,
             artifact_id,
         )
-        return rows[0][0] if rows else None
+        return sqlite_rows.unpacked(rows[0][0]) if rows else None
 
     def delete_payloads(self, lease: Lease, up_to: int) -> None:
         """Delete payloads, artifacts and used approvals, also from the write-ahead log."""

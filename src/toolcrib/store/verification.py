@@ -22,7 +22,7 @@ from toolcrib.ledger.events import (
     SettingsSaved,
     ToolInvoked,
 )
-from toolcrib.ledger.prompt_events import PromptStarted
+from toolcrib.ledger.prompt_events import ModelResponded, PromptStarted
 from toolcrib.ledger.record import ChainCheck, Head, Record
 from toolcrib.store.codec import encode_settings
 from toolcrib.store.store import every
@@ -176,21 +176,30 @@ def _artifact_of(record: Record) -> Iterable[_KeptArtifact]:
         yield _KeptArtifact(artifact_id, digest, record.seq)
 
 
-NAMING_KINDS = (ToolInvoked.kind, PromptStarted.kind)
+NAMING_KINDS = (ToolInvoked.kind, PromptStarted.kind, ModelResponded.kind)
 """The kinds of events that name artifacts."""
 
 
 def named_artifacts(event: Event) -> Iterator[tuple[str, str | None]]:
     """The artifacts that an event names: their ids and digests."""
     match event:
-        case ToolInvoked(artifact_id=str(artifact_id)):
-            yield artifact_id, event.artifact_digest
+        case ToolInvoked():
+            if event.artifact_id is not None:
+                yield event.artifact_id, event.artifact_digest
+            yield from _kept_texts(event)
+        case ModelResponded():
+            yield from _kept_texts(event)
         case PromptStarted():
             for attachment in event.attachments:
                 if attachment.artifact_id is not None:
                     yield attachment.artifact_id, attachment.artifact_digest
         case _:
             pass
+
+
+def _kept_texts(event: ToolInvoked | ModelResponded) -> Iterator[tuple[str, str]]:
+    for text in event.kept:
+        yield text.artifact_id, text.artifact_digest
 
 
 def _check_artifact(artifact: _KeptArtifact, text: str | None) -> None:

@@ -97,6 +97,16 @@ ConfigT = TypeVar("ConfigT", bound=HostedToolConfig)
 OutputT = DefaultTypeVar("OutputT", bound=HostedToolOutput, default=Any)
 
 
+ConfigFunction: TypeAlias = Callable[[Any, Any], ConfigT | None]
+"""Gives the options of a hosted tool for one turn, from the params of its section and the session;
+`None` withholds the tool."""
+
+
+def declared_config(config: ConfigT | ConfigFunction[ConfigT]) -> ConfigT:
+    """Return the options as a tool's field holds them: a function stands for what it will give."""
+    return cast("ConfigT", config)
+
+
 class HostedFields(TypedDict, total=False):
     """The fields of a hosted tool that are the same for every kind."""
 
@@ -118,6 +128,7 @@ class HostedTool(NativeTool[None, OutputT], Generic[ConfigT, OutputT]):
 
     kind: str
     config: ConfigT = field(hash=False)
+    """The options, or a `ConfigFunction` that gives them for each turn."""
     fallback: AnyFallback[ConfigT] = field(default=None, hash=False)
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False, repr=False)
     """Fields of the wire entry that `config` does not have, as the provider spells them. A field
@@ -129,7 +140,8 @@ class HostedTool(NativeTool[None, OutputT], Generic[ConfigT, OutputT]):
     def __post_init__(self) -> None:
         super(HostedTool, self).__post_init__()
         self._check_kind()
-        check_frozen_config(self.name, self.config)
+        if config_function(self) is None:
+            check_frozen_config(self.name, self.config)
         check_fallback(self.name, self.fallback)
         object.__setattr__(self, "extra", check_extra(self.name, self.extra))
         if not isinstance(self.optional, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -159,6 +171,15 @@ class HostedTool(NativeTool[None, OutputT], Generic[ConfigT, OutputT]):
             raise InvalidTool(
                 f"tool {self.name!r}: a hosted tool takes no params; put its options in config"
             )
+
+
+def config_function(tool: Tool[Any, Any]) -> Callable[[Any, Any], Any] | None:
+    """Return the function that gives a tool its options for each turn, if there is one."""
+    config: Any = getattr(tool, "config", None)
+    is_function = callable(config) and not isinstance(config, type) and not is_dataclass(config)
+    if not is_function or not isinstance(tool, HostedTool):
+        return None
+    return cast("Callable[[Any, Any], Any]", config)
 
 
 def check_frozen_config(name: str, config: object) -> None:

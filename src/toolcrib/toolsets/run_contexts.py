@@ -39,7 +39,8 @@ class RunContexts:
         if self._find is not None:
             context = self._checked(self._find(deps))
         else:
-            context = deps if isinstance(deps, AgentContext) else context_in(deps)
+            is_itself = deps is None or isinstance(deps, AgentContext)
+            context = deps if is_itself else context_in(deps)
         return context or self.own or self._of_conversation(run.conversation_id)
 
     def _checked(self, context: object) -> AgentContext | None:

@@ -189,10 +189,13 @@ def test_the_last_recorded_message_is_the_answer(path: Path, tmp_path: Path) -> 
         assert replayed.responses[-1].text.endswith(said[-1])
 
 
+CITING = {"url_citation", "file_citation", "container_file_citation", "file_path"}
+
+
 def marked_texts(items: Sequence[Any]) -> Iterator[str | None]:
     for part in text_parts(items):
         text = text_of(part, "text")
         for note in mappings_of(part, "annotations"):
             start, end = maybe_int(note, "start_index") or 0, maybe_int(note, "end_index") or 0
-            if note.get("type") == "url_citation":
+            if note.get("type") in CITING:
                 yield text[start:end] if 0 <= start < end <= len(text) else None

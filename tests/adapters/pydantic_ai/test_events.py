@@ -141,7 +141,8 @@ def test_a_failed_provider_call_is_a_failed_event() -> None:
 
     (event,) = happened(session, ToolInvoked)
     assert event.failure is not None
-    assert (event.success, event.value, event.failure.kind) == (False, None, "provider_error")
+    assert (event.success, event.failure.kind) == (False, "provider_error")
+    assert (event.value["status"], event.value["error"]) == ("failed", event.failure.message)
     assert "max_uses_exceeded" in event.failure.message
     assert found.text == "I could not search."
 

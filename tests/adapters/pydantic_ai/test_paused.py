@@ -210,7 +210,7 @@ def test_a_result_that_never_comes_is_a_failure() -> None:
         found = adapter.evaluate(prompt(), session=session)
 
     ((_, ran),) = found.invocations
-    assert (ran.success, ran.value) == (False, None)
+    assert (ran.success, ran.value.status) == (False, "failed")
     assert "has no result" in (ran.error or "")
     assert [event.success for event in happened(session, ToolInvoked)] == [True, False]
 

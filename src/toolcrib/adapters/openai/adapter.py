@@ -182,7 +182,7 @@ class OpenAIAdapter(PromptAdapter):
 
     async def _open(self, prompt: Prompt[O], session: Session, options: Options) -> Evaluation[O]:
         turn_options = checked_options(self.model, options, RESERVED)
-        request = render(prompt, self._prepared)
+        request = render(prompt, self._prepared, session)
         can_stage = bool(self._host_files.roots)
         rendered = without_mounts(request.prompt) if can_stage else request.prompt
         tools = self._turn_tools(prompt, rendered, session, options, self.profile())

@@ -78,7 +78,7 @@ class PydanticAIAdapter(PromptAdapter):
                 "background=True works with OpenAIAdapter and the embedded provider; a model of "
                 "pydantic-ai is waited for, so leave it out"
             )
-        request = render(prompt, self._prepared)
+        request = render(prompt, self._prepared, session)
         model = patch_model(self._models.here())
         check_own_settings(model)
         system = system_of(model)

@@ -17,7 +17,7 @@ from toolcrib.tools.code_interpreter.types import (
     NetworkPolicy,
 )
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.provider_tools import HostedFields, HostedTool
+from toolcrib.tools.provider_tools import ConfigFunction, HostedFields, HostedTool, declared_config
 
 __all__ = [
     "DESCRIPTION",
@@ -42,7 +42,7 @@ _NEW_CONTAINER: Final = CodeInterpreterConfig()
 
 
 def code_interpreter_tool(
-    config: CodeInterpreterConfig = _NEW_CONTAINER,
+    config: CodeInterpreterConfig | ConfigFunction[CodeInterpreterConfig] = _NEW_CONTAINER,
     *,
     name: str = "code_interpreter",
     fallback: AnyFallback[CodeInterpreterConfig] = None,
@@ -50,5 +50,10 @@ def code_interpreter_tool(
 ) -> HostedTool[CodeInterpreterConfig, CodeInterpreterResult]:
     """Return a code interpreter that the provider runs."""
     return HostedTool[CodeInterpreterConfig, CodeInterpreterResult](
-        kind=KIND, name=name, description=DESCRIPTION, config=config, fallback=fallback, **fields
+        kind=KIND,
+        name=name,
+        description=DESCRIPTION,
+        config=declared_config(config),
+        fallback=fallback,
+        **fields,
     )

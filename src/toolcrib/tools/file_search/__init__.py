@@ -17,7 +17,7 @@ from toolcrib.tools.file_search.types import (
     HybridWeights,
     Ranking,
 )
-from toolcrib.tools.provider_tools import HostedFields, HostedTool
+from toolcrib.tools.provider_tools import ConfigFunction, HostedFields, HostedTool, declared_config
 
 __all__ = [
     "KIND",
@@ -38,7 +38,7 @@ KIND: Final = FileSearchConfig.kind
 
 
 def file_search_tool(
-    config: FileSearchConfig,
+    config: FileSearchConfig | ConfigFunction[FileSearchConfig],
     *,
     name: str = "file_search",
     fallback: AnyFallback[FileSearchConfig] = None,
@@ -51,7 +51,7 @@ def file_search_tool(
         kind=KIND,
         name=name,
         description="Search uploaded files for relevant passages and cite them.",
-        config=config,
+        config=declared_config(config),
         fallback=fallback,
         **fields,
     )

@@ -15,7 +15,7 @@ from toolcrib.tools.image_generation.types import (
     ImageRequest,
     SvgAuthor,
 )
-from toolcrib.tools.provider_tools import HostedFields, HostedTool
+from toolcrib.tools.provider_tools import ConfigFunction, HostedFields, HostedTool, declared_config
 
 __all__ = [
     "KIND",
@@ -36,7 +36,7 @@ _AS_IT_COMES: Final = ImageGenerationConfig()
 
 
 def image_generation_tool(
-    config: ImageGenerationConfig = _AS_IT_COMES,
+    config: ImageGenerationConfig | ConfigFunction[ImageGenerationConfig] = _AS_IT_COMES,
     *,
     name: str = "image_generation",
     fallback: AnyFallback[ImageGenerationConfig] = None,
@@ -47,7 +47,7 @@ def image_generation_tool(
         kind=KIND,
         name=name,
         description="Draw images, or change ones that were given.",
-        config=config,
+        config=declared_config(config),
         fallback=fallback,
         **fields,
     )

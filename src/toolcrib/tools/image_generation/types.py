@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.options import check_choice, check_count, check_text
 from toolcrib.tools.result import NamedFields
+from toolcrib.tools.stored_text import whole_text
 
 Action: TypeAlias = Literal["generate", "edit", "auto"]
 Background: TypeAlias = Literal["transparent", "opaque", "auto"]
@@ -178,8 +179,10 @@ class GeneratedImage(NamedFields):
 
     @property
     def data(self) -> bytes:
-        """The image itself. Raises ValueError when the provider's text is not base64."""
-        return base64.b64decode(self.base64, validate=True)
+        """The image itself, also when `base64` is a reference to it, as in an event. Raises
+        ValueError when the provider's text is not base64.
+        """
+        return base64.b64decode(whole_text(self.base64), validate=True)
 
     def render(self) -> str:
         """One line about the image, or why there is none; the image is not text."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final, Unpack
 
+from toolcrib.errors import InvalidTool
 from toolcrib.tools.fallback import AnyFallback
 from toolcrib.tools.mcp.types import (
     ApprovalFilter,
@@ -20,7 +21,13 @@ from toolcrib.tools.mcp.types import (
     RequireApproval,
     ToolFilter,
 )
-from toolcrib.tools.provider_tools import HostedFields, HostedTool, ProviderTool
+from toolcrib.tools.provider_tools import (
+    ConfigFunction,
+    HostedFields,
+    HostedTool,
+    ProviderTool,
+    declared_config,
+)
 from toolcrib.tools.rules import ToolRules
 
 __all__ = [
@@ -41,18 +48,23 @@ KIND: Final = McpConfig.kind
 
 
 def mcp_tool(
-    config: McpConfig,
+    config: McpConfig | ConfigFunction[McpConfig],
     *,
     name: str | None = None,
     fallback: AnyFallback[McpConfig] = None,
     **fields: Unpack[HostedFields],
 ) -> HostedTool[McpConfig, McpResult]:
-    """Return the tools of a remote server. The default name is the server's label."""
+    """Return the tools of a remote server. The default name is the server's label; options that
+    come from a function need a `name`.
+    """
+    label = getattr(config, "server_label", None) or name
+    if label is None:
+        raise InvalidTool("a server whose options come from a function needs a name=")
     return HostedTool[McpConfig, McpResult](
         kind=KIND,
-        name=name or config.server_label.lower(),
-        description=f"Tools of the MCP server {config.server_label}.",
-        config=config,
+        name=name or label.lower(),
+        description=f"Tools of the MCP server {label}.",
+        config=declared_config(config),
         fallback=fallback,
         **fields,
     )

@@ -11,7 +11,13 @@ from __future__ import annotations
 from typing import Final, Unpack
 
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.provider_tools import HostedFields, HostedTool, ProviderTool
+from toolcrib.tools.provider_tools import (
+    ConfigFunction,
+    HostedFields,
+    HostedTool,
+    ProviderTool,
+    declared_config,
+)
 from toolcrib.tools.rules import ToolRules
 from toolcrib.tools.shell.types import (
     CommandOutput,
@@ -55,7 +61,7 @@ _NO_SKILLS: Final = HandlerShellConfig()
 
 
 def container_shell_tool(
-    config: ContainerShellConfig = _NEW_CONTAINER,
+    config: ContainerShellConfig | ConfigFunction[ContainerShellConfig] = _NEW_CONTAINER,
     *,
     name: str = "shell",
     fallback: AnyFallback[ContainerShellConfig] = None,
@@ -66,7 +72,7 @@ def container_shell_tool(
         kind=KIND,
         name=name,
         description="Run shell commands that the model writes, in a sandboxed container.",
-        config=config,
+        config=declared_config(config),
         fallback=fallback,
         **fields,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Unpack
 
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.provider_tools import HostedFields, HostedTool
+from toolcrib.tools.provider_tools import ConfigFunction, HostedFields, HostedTool, declared_config
 from toolcrib.tools.web_fetch.types import (
     FetchedPage,
     WebFetchConfig,
@@ -31,7 +31,7 @@ _ANYTHING: Final = WebFetchConfig()
 
 
 def web_fetch_tool(
-    config: WebFetchConfig = _ANYTHING,
+    config: WebFetchConfig | ConfigFunction[WebFetchConfig] = _ANYTHING,
     *,
     name: str = "web_fetch",
     fallback: AnyFallback[WebFetchConfig] = None,
@@ -42,7 +42,7 @@ def web_fetch_tool(
         kind=KIND,
         name=name,
         description="Read web pages and documents at given addresses.",
-        config=config,
+        config=declared_config(config),
         fallback=fallback,
         **fields,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 from toolcrib._lazy import lazy_exports
 from toolcrib.tools.citations import Citation
 from toolcrib.tools.fallback import AnyFallback
-from toolcrib.tools.provider_tools import HostedFields, HostedTool
+from toolcrib.tools.provider_tools import ConfigFunction, HostedFields, HostedTool, declared_config
 from toolcrib.tools.web_search.types import (
     DomainFilter,
     GeoHint,
@@ -37,7 +37,7 @@ _ANYWHERE: Final = WebSearchConfig()
 
 
 def web_search_tool(
-    config: WebSearchConfig = _ANYWHERE,
+    config: WebSearchConfig | ConfigFunction[WebSearchConfig] = _ANYWHERE,
     *,
     name: str = "web_search",
     fallback: AnyFallback[WebSearchConfig] = None,
@@ -48,7 +48,7 @@ def web_search_tool(
         kind=KIND,
         name=name,
         description="Search the web for current information and cite sources.",
-        config=config,
+        config=declared_config(config),
         fallback=fallback,
         **fields,
     )

@@ -82,13 +82,28 @@ def sent_arguments(messages: list[ModelMessage], tool_call_id: str | None) -> by
     return None
 
 
-def count_results(messages: list[ModelMessage], tool_call_id: str) -> int:
-    """How many calls of this id have a result in the conversation."""
-    return sum(
-        isinstance(part, ToolReturnPart) and part.tool_call_id == tool_call_id
-        for message in messages
-        for part in message.parts
-    )
+class ResultCounts:
+    """How many results each call id has in a conversation. A conversation that has grown is read on
+    from where it ended before, so that a step costs the same however long it is.
+    """
+
+    def __init__(self) -> None:
+        self._counts = Counter[str]()
+        self._read = 0
+        self._last: ModelMessage | None = None
+
+    def of(self, messages: list[ModelMessage], tool_call_id: str) -> int:
+        """How many calls of this id have a result in these messages."""
+        read = self._read
+        if read and (len(messages) < read or messages[read - 1] is not self._last):
+            self._counts.clear()
+            read = 0
+        for message in messages[read:]:
+            for part in message.parts:
+                if isinstance(part, ToolReturnPart):
+                    self._counts[part.tool_call_id] += 1
+        self._read, self._last = len(messages), messages[-1] if messages else None
+        return self._counts[tool_call_id]
 
 
 def answers(messages: list[ModelMessage]) -> list[tuple[str, int, ToolReturnPart]]:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred
@@ -54,8 +55,24 @@ def ids_of(run: RunContext[Any]) -> tuple[str, str]:
     """The ids that this call may have, the likeliest first; see `possible_ids`."""
     if run.tool_call_id is None:
         return possible_ids(f"call_{uuid.uuid4().hex}", 1, run.conversation_id)
-    times = 1 + approvals.count_results(run.messages, run.tool_call_id)
+    times = 1 + _counts_of(run).of(run.messages, run.tool_call_id)
     return possible_ids(run.tool_call_id, times, run.conversation_id)
+
+
+_counts: OrderedDict[str, approvals.ResultCounts] = OrderedDict()
+_MOST_COUNTED: Final = 256
+"""Of how many runs the results are kept counted, the latest ones."""
+
+
+def _counts_of(run: RunContext[Any]) -> approvals.ResultCounts:
+    if run.run_id is None:
+        return approvals.ResultCounts()
+    counts = _counts.get(run.run_id)
+    if counts is None:
+        counts = _counts[run.run_id] = approvals.ResultCounts()
+        if len(_counts) > _MOST_COUNTED:
+            _counts.popitem(last=False)
+    return counts
 
 
 def possible_ids(tool_call_id: str, times: int, conversation_id: str | None) -> tuple[str, str]:

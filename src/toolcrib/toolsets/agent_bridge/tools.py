@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
@@ -127,11 +127,16 @@ class AgentTools:
     """Lists tools for agents. Everything that does not depend on a run is computed once."""
 
     def __init__(
-        self, toolset: AbstractToolset[Any], calls: AgentCalls, max_retries: int | None
+        self,
+        toolset: AbstractToolset[Any],
+        calls: AgentCalls,
+        max_retries: int | None,
+        definitions: dict[PreparedTool, ToolDefinition],
     ) -> None:
         self._toolset = toolset
         self._calls = calls
         self._max_retries = max_retries
+        self._definitions = definitions
         self._templates: dict[PreparedTool, AgentTool] = {}
 
     def tool(
@@ -142,16 +147,18 @@ class AgentTools:
         if template is None:
             template = self._templates[prepared] = self._template(prepared, hookable)
         limits = (hookable.tool.max_retries, self._max_retries, run.max_retries)
-        return replace(
-            template,
-            tool_def=replace(template.tool_def),
-            max_retries=next(limit for limit in limits if limit is not None),
-        )
+        tool = _copied(template)
+        tool.tool_def = _copied(template.tool_def)
+        tool.max_retries = next(limit for limit in limits if limit is not None)
+        return tool
 
     def _template(self, prepared: PreparedTool, hookable: HookableToolsetTool) -> AgentTool:
+        definition = self._definitions.get(prepared)
+        if definition is None:
+            definition = self._definitions[prepared] = definition_of(prepared, hookable)
         return AgentTool(
             toolset=self._toolset,
-            tool_def=_definition(prepared, hookable),
+            tool_def=definition,
             max_retries=0,
             args_validator=ArgumentsValidator(prepared),
             args_validator_func=raise_invalid(self._refusal_recorder(prepared.ref.name)),
@@ -165,7 +172,18 @@ class AgentTools:
         return record
 
 
-def _definition(prepared: PreparedTool, hookable: HookableToolsetTool) -> ToolDefinition:
+T = TypeVar("T")
+
+
+def _copied(value: T) -> T:
+    """A shallow copy. Every step copies every tool, and a constructor costs three times as much."""
+    copy = object.__new__(type(value))
+    copy.__dict__.update(value.__dict__)
+    return copy
+
+
+def definition_of(prepared: PreparedTool, hookable: HookableToolsetTool) -> ToolDefinition:
+    """The tool as a model is told of it. The schemas are shared by all runs."""
     tool, declaration = prepared.tool, prepared.declaration
     facts = {"category": tool.category, "version": tool.version, "is_read_only": tool.is_read_only}
     return ToolDefinition(

@@ -203,9 +203,21 @@ def _value(outcome: Outcome, tool: PreparedTool | None) -> Any:
     value = outcome.value
     has_secrets = tool is not None and tool.redactor is not None
     if isinstance(value, PackedValue):
-        return _unpacked(value, None if outcome.text == value.text else outcome.text)
-    # A text that differs from the value was rendered, cut or redacted: the model gets the text.
-    return value if outcome.is_plain and not has_secrets else outcome.text
+        shown = _unpacked(value, None if outcome.text == value.text else outcome.text)
+    else:
+        # A text that differs from the value was rendered, cut or redacted: the model gets the text.
+        shown = value if outcome.is_plain and not has_secrets else outcome.text
+    return _with_metadata(shown, outcome.metadata) if outcome.metadata else shown
+
+
+def _with_metadata(value: Any, metadata: Mapping[str, Any]) -> ToolReturn[Any]:
+    """The value with the metadata of its `ToolResult`, which the application finds in the history.
+    That of a `ToolReturn` of the tool's own stays.
+    """
+    if not isinstance(value, ToolReturn):
+        return ToolReturn(value, metadata=dict(metadata))
+    own = cast("ToolReturn[Any]", value)
+    return own if own.metadata is not None else replace(own, metadata=dict(metadata))
 
 
 def _unpacked(packed: PackedValue, text: str | None) -> Any:

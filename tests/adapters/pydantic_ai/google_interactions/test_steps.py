@@ -128,7 +128,7 @@ def test_a_tool_of_a_remote_server(stream: bool, answer: Any, act: Act) -> None:
 
     assert (name, told.params.server, told.params.tool) == ("mcp", "wiki", "ask")
     assert told.params.arguments == {"q": "why"}
-    assert told.value == McpCallResult(tool="ask", output="Yes.")
+    assert told.value == McpCallResult(tool="ask", output="Yes.", arguments={"q": "why"})
 
 
 @both_forms
