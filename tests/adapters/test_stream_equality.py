@@ -36,11 +36,6 @@ EVERY = recordings(
 MADE_ID = re.compile(r"pyd_ai_[0-9a-f]{32}")
 """An id that pydantic-ai makes up where the provider has none: another one every time."""
 
-UNTOLD = {
-    "openai-shell-container-1-chunks-txt",
-    "test-openai-responses-thinking-with-code-execution-tool",
-}
-
 Play = Callable[[Path, bool], list[Replayed]]
 
 
@@ -153,8 +148,6 @@ def play() -> Iterator[Play]:
 @pytest.mark.parametrize("path", EVERY)
 def test_the_pydantic_ai_adapter_streams_what_it_answers(path: Path, play: Play) -> None:
     """X6, C38: how an answer of any provider travels changes no field of the result."""
-    if path.stem in UNTOLD:
-        pytest.skip("the answer is in no delta")
     for blocking, streamed in zip(play(path, False), play(path, True), strict=True):
         assert facts(streamed.responses) == facts(blocking.responses)
         check_announced(streamed.heard, streamed.responses)
