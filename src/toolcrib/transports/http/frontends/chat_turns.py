@@ -49,7 +49,7 @@ class RunningTurn:
 
 
 class StreamEnd:
-    """Tells a stream that its client has disconnected, or that the server closes."""
+    """Tells a stream that its client has disconnected."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
