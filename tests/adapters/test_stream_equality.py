@@ -20,6 +20,7 @@ from tests.adapters.openai.test_replay import replay
 from tests.adapters.pydantic_ai.recording_server import stage
 from tests.adapters.pydantic_ai.recordings import by_provider, recorded
 from tests.adapters.pydantic_ai.script_replay import Replayed, Theatre
+from tests.helpers.byte_pieces import random_pieces
 from toolcrib import Event, PromptResponse, ToolInvoked
 from toolcrib.ledger import (
     ArgumentsDelta,
@@ -133,6 +134,7 @@ def test_the_openai_adapter_streams_what_it_answers(path: Path, tmp_path: Path) 
 def play() -> Iterator[Play]:
     """Plays a recording to the models of pydantic-ai."""
     with stage() as server, asyncio.Runner() as runner:
+        server.pieces = random_pieces
         theatre = Theatre(server)
 
         def played(path: Path, stream: bool) -> list[Replayed]:
