@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         PreReply,
         Refuse,
     )
+    from toolcrib.calls.nested_calls import current_context
     from toolcrib.calls.outcome import CallRequest, Limits, Outcome, Status
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Refuse",
     "Runner",
     "Status",
+    "current_context",
 ]
 
 if not TYPE_CHECKING:
@@ -54,6 +56,7 @@ if not TYPE_CHECKING:
                 "PreReply",
                 "Refuse",
             ),
+            "toolcrib.calls.nested_calls": ("current_context",),
             "toolcrib.calls.outcome": ("CallRequest", "Limits", "Outcome", "Status"),
         },
     )
