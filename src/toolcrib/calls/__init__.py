@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         HookedSession,
         HookedTurn,
     )
+    from toolcrib.calls.nested_calls import current_context
     from toolcrib.calls.outcome import CallRequest, Limits, Outcome, Status
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "Refuse",
     "Runner",
     "Status",
+    "current_context",
 ]
 
 if not TYPE_CHECKING:
@@ -79,6 +81,7 @@ if not TYPE_CHECKING:
                 "HookedSession",
                 "HookedTurn",
             ),
+            "toolcrib.calls.nested_calls": ("current_context",),
             "toolcrib.calls.outcome": ("CallRequest", "Limits", "Outcome", "Status"),
         },
     )
