@@ -27,11 +27,15 @@ class Usage:
     reasoning_tokens: int = 0
     cache_write_tokens: int = 0
     """Of the input: what was written to the provider's cache."""
+    further_input_tokens: int = 0
+    """Of another model that the provider asked within the request, such as an advisor."""
+    further_output_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
-        """Input and output together."""
-        return self.input_tokens + self.output_tokens
+        """Input and output together, of all models."""
+        own = self.input_tokens + self.output_tokens
+        return own + self.further_input_tokens + self.further_output_tokens
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -41,17 +45,25 @@ class Usage:
             self.cached_tokens + other.cached_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
+            self.further_input_tokens + other.further_input_tokens,
+            self.further_output_tokens + other.further_output_tokens,
         )
 
     @property
     def tokens(self) -> dict[str, int]:
         """The counts of tokens by name, as the ledger keeps them."""
+        further = {
+            "further_input_tokens": self.further_input_tokens,
+            "further_output_tokens": self.further_output_tokens,
+        }
         return {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "cached_tokens": self.cached_tokens,
             "reasoning_tokens": self.reasoning_tokens,
             "cache_write_tokens": self.cache_write_tokens,
+            # Few requests have any.
+            **{name: count for name, count in further.items() if count},
         }
 
 

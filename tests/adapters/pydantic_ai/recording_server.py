@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
 from typing import Any, Protocol
 
 from tests.adapters.pydantic_ai.codecs.loopback_server import REFUSAL, Reply
@@ -32,6 +33,8 @@ class Stage:
     script: list[Line] = field(default_factory=list[Line])
     asked: list[Json] = field(default_factory=list[Json])
     is_streamed: list[bool] = field(default_factory=list[bool])
+    pieces: Callable[[bytes], Iterator[bytes]] | None = None
+    """Cuts the bytes of a reply into the chunks in which it is sent; None sends it whole."""
 
     def play(self, script: Sequence[Line]) -> None:
         """Begin anew, with this script."""
@@ -49,21 +52,48 @@ class Stage:
         return line.streamed if is_streamed else line.blocking
 
 
+def random_pieces(body: bytes) -> Iterator[bytes]:
+    """The bytes in pieces that end anywhere: in the middle of an event, a line or a character. The
+    same bytes are always cut alike.
+    """
+    dice = Random(len(body))
+    place = 0
+    # Few pieces of long replies: each is a packet.
+    longest = max(40, len(body) // 40)
+    while place < len(body):
+        end = place + dice.randint(1, longest)
+        yield body[place:end]
+        place = end
+
+
 @contextmanager
 def stage() -> Generator[Stage]:
     """A running server."""
     made = Stage("")
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_POST(self) -> None:
             length = int(self.headers.get("content-length") or 0)
             body: Any = json.loads(self.rfile.read(length) or b"{}")
             reply = made.answer(self.path, body)
+            # Connections that stay open would keep the server's threads alive after the test.
+            self.close_connection = True
             self.send_response(reply.status)
+            self.send_header("connection", "close")
             self.send_header("content-type", reply.content_type)
-            self.send_header("content-length", str(len(reply.body)))
+            if made.pieces is None or reply.status != 200:
+                self.send_header("content-length", str(len(reply.body)))
+                self.end_headers()
+                self.wfile.write(reply.body)
+                return
+            self.send_header("transfer-encoding", "chunked")
             self.end_headers()
-            self.wfile.write(reply.body)
+            for piece in made.pieces(reply.body):
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                self.wfile.flush()
+            self.wfile.write(b"0\r\n\r\n")
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.adapters.json_fields import mapping_of, mappings_of
 from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
 from tests.adapters.pydantic_ai.wire.anthropic import AnthropicWire
 from tests.adapters.pydantic_ai.wire.bedrock import BedrockWire
@@ -16,7 +17,6 @@ from tests.adapters.pydantic_ai.wire.google import GoogleWire
 from tests.adapters.pydantic_ai.wire.interactions import InteractionsWire
 from tests.adapters.pydantic_ai.wire.responses import ResponsesWire
 from tests.adapters.pydantic_ai.wire.traffic import Json, Wire
-from toolcrib.adapters.items import mapping_of, mappings_of
 
 INTERACTIONS = "google-interactions"
 """What is spoken to one of our own models. In the support matrix it is Google."""
@@ -30,6 +30,17 @@ WIRES: Mapping[str, Wire] = {
 }
 SPOKEN = {("google", "google-vertex"): "google-vertex", ("openai-chat", "groq"): "groq"}
 """Providers that speak as others do, by the folder of their recordings."""
+SPOKEN_IN = {
+    "anthropic": "anthropic",
+    "azure": "openai-responses",
+    "bedrock": "bedrock",
+    "google": "google",
+    "google-vertex": "google",
+    "groq": "openai-chat",
+    "openai": "openai-responses",
+    "xai": "openai-responses",
+}
+"""In which wire a refusal is sent, by the folder of the recording: it does not say so itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +52,15 @@ class Recorded:
     wire: Wire
     body: Json
     events: list[Json]
+    status: int = 200
 
     @property
     def blocking(self) -> Reply:
-        return Reply(json.dumps(self.body).encode())
+        return Reply(json.dumps(self.body, ensure_ascii=False).encode(), status=self.status)
 
     @property
     def streamed(self) -> Reply:
-        return self.wire.encode(self.events)
+        return self.wire.encode(self.events) if self.status == 200 else self.blocking
 
 
 def recorded(path: Path) -> list[Recorded]:
@@ -59,6 +71,13 @@ def recorded(path: Path) -> list[Recorded]:
 
 def _responses(interaction: Json, folder: str) -> Iterator[Recorded]:
     body, events = mapping_of(interaction, "response"), mappings_of(interaction, "events")
+    status = interaction.get("status") or 200
+    if status >= 400:
+        name = SPOKEN_IN.get(folder.removesuffix("-plain"), "")
+        provider = SPOKEN.get((name, folder.removesuffix("-plain")), name)
+        if name:
+            yield Recorded(provider, WIRES[name], body, [], status)
+        return
     for name, wire in WIRES.items():
         provider = SPOKEN.get((name, folder.removesuffix("-plain")), name)
         if wire.is_body(body):

@@ -69,7 +69,7 @@ def through_pydantic_ai(provider: str, bodies: list[Json], *, stream: bool) -> T
 
 
 def cited(provider: str, bodies: list[Json]) -> set[str]:
-    return {each.text for body in bodies for each in WIRES[provider].cited(body)}
+    return {each.text or "" for body in bodies for each in WIRES[provider].cited(body)}
 
 
 PROVIDERS: dict[str, Callable[[bool], Told]] = {
@@ -144,5 +144,5 @@ def test_spans_slice_to_the_cited_text_everywhere(told: dict[str, Told]) -> None
         sliced = [text[slice(*citation.span)] for citation in citations if citation.span]
         assert sliced, name
         assert set(sliced) <= each.cited, name
-        assert all(citation.url for citation in citations), name
+        assert all(getattr(citation, "url", "") for citation in citations), name
         assert citations == each.response.hosted_outputs["web_search"].citations

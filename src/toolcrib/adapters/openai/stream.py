@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from toolcrib.adapters.items import maybe_int, maybe_text, plain, text_of
+from toolcrib.adapters.items import mapping_of, mappings_of, maybe_int, maybe_text, plain, text_of
 from toolcrib.errors import ReplyBroken
 
 ENDINGS: Final = ("response.completed", "response.incomplete", "response.failed")
@@ -23,6 +23,7 @@ class Streamed:
     """
 
     _done: dict[_Key, dict[str, Any]] = field(default_factory=dict[_Key, dict[str, Any]])
+    _texts: StreamedTexts = field(default_factory=lambda: StreamedTexts())
     _final: dict[str, Any] | None = None
 
     def add(self, event: dict[str, Any]) -> None:
@@ -30,6 +31,8 @@ class Streamed:
         kind = text_of(event, "type")
         if kind == "response.output_item.done":
             self._add(plain(event.get("item")), maybe_int(event, "output_index"))
+        elif kind.startswith("response.output_text."):
+            self._texts.add(kind, event)
         elif kind in ENDINGS:
             final = plain(event.get("response"))
             # The event itself says how it ended, should the response not.
@@ -43,7 +46,8 @@ class Streamed:
         """The whole response. Raises `ReplyBroken` when there is none yet."""
         if self._final is None:
             raise ReplyBroken("the connection ended before the response was complete")
-        return {**self._final, "output": _filled(self._final.get("output"), self._reported())}
+        output = _filled(self._final.get("output"), self._reported())
+        return {**self._final, "output": self._texts.filled(output)}
 
     def _add(self, item: dict[str, Any], place: int | None) -> None:
         # Some servers say everything twice.
@@ -55,6 +59,68 @@ class Streamed:
         if any(place is None for place, _ in self._done):
             return [*self._done.values()]
         return [self._done[key] for key in sorted(self._done, key=lambda key: key[0] or 0)]
+
+
+@dataclass(slots=True)
+class StreamedTexts:
+    """The texts of a stream by item and part, for servers that repeat them nowhere."""
+
+    _texts: dict[tuple[str, int], dict[str, Any]] = field(
+        default_factory=dict[tuple[str, int], dict[str, Any]]
+    )
+
+    def add(self, kind: str, event: dict[str, Any]) -> None:
+        """Take in an event of a text."""
+        key = text_of(event, "item_id"), maybe_int(event, "content_index") or 0
+        part = self._texts.setdefault(key, {"type": "output_text", "text": "", "annotations": []})
+        match kind.removeprefix("response.output_text."):
+            case "delta":
+                part["text"] += text_of(event, "delta")
+            case "done":
+                part["text"] = text_of(event, "text") or part["text"]
+            case "annotation.added":
+                note = mapping_of(event, "annotation")
+                part["annotations"] += [note] if note and note not in part["annotations"] else []
+            case _:
+                pass
+
+    def filled(self, output: list[Any]) -> list[Any]:
+        """The items, with the texts and the annotations that only their own events told of."""
+        messages = [item for item in map(plain, output) if item.get("type") == "message"]
+        if not messages:
+            return [*output, *self._messages()]
+        return [self._with_texts(item) for item in output]
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
+        for item_id in dict.fromkeys(key for key, _ in self._texts):
+            parts = self._parts(item_id)
+            if any(part["text"] for part in parts):
+                message = {"type": "message", "id": item_id, "role": "assistant"}
+                yield {**message, "status": "completed", "content": parts}
+
+    def _with_texts(self, item: Any) -> Any:
+        fields = plain(item)
+        parts = self._parts(text_of(fields, "id"))
+        if fields.get("type") != "message" or not parts:
+            return item
+        content = mappings_of(fields, "content")
+        if not content:
+            return {**fields, "content": parts}
+        known = [*parts, *({} for _ in content)]
+        merged = [_noted(*pair) for pair in zip(content, known, strict=False)]
+        return item if merged == content else {**fields, "content": merged}
+
+    def _parts(self, item_id: str) -> list[dict[str, Any]]:
+        keys = sorted(key for key in self._texts if key[0] == item_id)
+        return [self._texts[key] for key in keys]
+
+
+def _noted(part: dict[str, Any], streamed: dict[str, Any]) -> dict[str, Any]:
+    """A part of a message, with its annotations where only their own events had them."""
+    is_same = bool(streamed) and part.get("text") == streamed["text"]
+    if not is_same or part.get("annotations") or not streamed["annotations"]:
+        return part
+    return {**part, "annotations": streamed["annotations"]}
 
 
 def _filled(output: Any, reported: _Items) -> list[Any]:

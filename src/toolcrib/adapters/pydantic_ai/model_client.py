@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.history import ReplyItems
-from toolcrib.adapters.items import maybe_text
+from toolcrib.adapters.items import mapping_of, mappings_of, maybe_text, text_of
 from toolcrib.adapters.model_client import (
     FailedAttempt,
     ModelReply,
@@ -20,7 +20,8 @@ from toolcrib.adapters.model_client import (
     send_with_retries,
 )
 from toolcrib.adapters.options import Usage
-from toolcrib.adapters.pydantic_ai.parts import items_of, with_calls
+from toolcrib.adapters.pydantic_ai.codecs.mcp import LISTING, McpCodec
+from toolcrib.adapters.pydantic_ai.parts import ERROR, UNREAD, items_of, with_calls
 from toolcrib.adapters.pydantic_ai.stream_watcher import PartWatcher
 from toolcrib.errors import DeadlinePassed, PromptEvaluationError, ReplyBroken
 
@@ -176,7 +177,7 @@ def reply_status(response: ModelResponse, provider: str) -> tuple[ModelStatus, s
                 "(max_tokens), or ask for less"
             )
         case "error":
-            return "failed", f"the provider failed ({reason}) and gives no reason{_AGAIN}"
+            return "failed", _failed(mapping_of(details, ERROR), reason)
         case None if sent and provider == "openai-responses":
             return "incomplete", f"the answer is incomplete ({sent}){_AGAIN}"
         case _:
@@ -186,7 +187,7 @@ def reply_status(response: ModelResponse, provider: str) -> tuple[ModelStatus, s
     if response.state != "complete":
         return "failed", f"the response is {response.state}, not complete{_AGAIN}"
     if all(_is_silent(part) for part in response.parts):
-        return "empty", (f"the response is empty: it has neither an answer nor a call{_AGAIN}")
+        return "empty", _empty(mappings_of(details, UNREAD))
     return "completed", None
 
 
@@ -210,9 +211,42 @@ def _refused(details: dict[str, Any], reason: str | None) -> str:
     return f"the answer was filtered ({reason}) and cannot be used; ask in other words"
 
 
+def _failed(error: dict[str, Any], reason: str | None) -> str:
+    if not error:
+        return f"the provider failed ({reason}) and gives no reason{_AGAIN}"
+    code, message = text_of(error, "code"), text_of(error, "message")
+    return f"the provider failed: {code or 'no code'}: {message or 'it does not say why'}{_AGAIN}"
+
+
+def _empty(unread: list[dict[str, Any]]) -> str:
+    kinds = ", ".join(dict.fromkeys(text_of(content, "type") for content in unread))
+    if not kinds:
+        return f"the response is empty: it has neither an answer nor a call{_AGAIN}"
+    return (
+        f"the response has no answer, only what this adapter cannot use ({kinds}); use the adapter "
+        "of the provider itself, or leave out the tool"
+    )
+
+
 def _is_silent(part: ModelResponsePart) -> bool:
-    """Whether a part is neither an answer nor a call; a call without arguments is one."""
-    return part.part_kind == "thinking" or (part.part_kind == "text" and not part.has_content())
+    """Whether a part is neither an answer nor a call; a call without arguments is one, and the list
+    of a server's tools is none.
+    """
+    match part.part_kind:
+        case "thinking":
+            return True
+        case "text":
+            return not part.has_content()
+        case "builtin-tool-call" | "builtin-tool-return":
+            return part.tool_name.startswith(McpCodec.native) and _is_listing(part)
+        case _:
+            return False
+
+
+def _is_listing(part: Any) -> bool:
+    facts = {"told": getattr(part, "args", None) or getattr(part, "content", None)}
+    told = mapping_of(facts, "told")
+    return told.get("action") == LISTING or "tools" in told
 
 
 def _details(response: ModelResponse) -> dict[str, Any]:
@@ -324,6 +358,9 @@ class PydanticAIClient:
 
 def usage_of(usage: RequestUsage) -> Usage:
     """The tokens of one response."""
+    details = usage.details
+    # pydantic-ai leaves the tokens of an advisor, which is another model, out of its counts.
+    advised = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return Usage(
         requests=1,
         input_tokens=usage.input_tokens,
@@ -331,4 +368,6 @@ def usage_of(usage: RequestUsage) -> Usage:
         cached_tokens=usage.cache_read_tokens,
         reasoning_tokens=usage.output_reasoning_tokens,
         cache_write_tokens=usage.cache_write_tokens,
+        further_input_tokens=sum(details.get(f"advisor_{name}", 0) for name in advised),
+        further_output_tokens=details.get("advisor_output_tokens", 0),
     )

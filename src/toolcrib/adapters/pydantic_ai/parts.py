@@ -55,19 +55,29 @@ GROQ = "groq"
 """The provider that thinks on where a call of its own cut its reasoning in two."""
 UNREAD = "unread"
 """The key of a response's details with the content that has no part."""
+WIRE = "wire"
+"""The key of a response's details with the provider's own JSON of its hosted calls: `calls` and
+`results` by the id of a call, `tools` by pydantic-ai's name of a tool. Also the key of that JSON in
+an item.
+"""
+ANNOTATIONS = "wire_annotations"
+"""The key of a text's details with the provider's own annotations."""
+ERROR = "error"
+"""The key of a response's details with the failure that the provider reports."""
 
 _TYPES = frozenset(
     {RESPONSE, TEXT, THINKING, TOOL_CALL, TOOL_RETURN, NATIVE_CALL, NATIVE_RETURN, FILE}
 )
-_RAW_ONLY = frozenset({"container_file_citation", "file_path"})
-"""Types of annotations that pydantic-ai reads into no citation."""
+_PLACES = frozenset({"start", "end", "start_index", "end_index", "index"})
 _PHASES: Mapping[str, Phase] = {"commentary": "commentary", "final_answer": "final_answer"}
 
 
 def items_of(response: ModelResponse) -> list[RawItem]:
     """The items of a response in order; content without a part comes last."""
-    unread = mappings_of(response.provider_details or {}, UNREAD)
-    return [_header(response), *map(item_of, response.parts), *map(_unread, unread)]
+    details = response.provider_details or {}
+    wire, unread = mapping_of(details, WIRE), mappings_of(details, UNREAD)
+    items = [_with_wire(item_of(part), wire) for part in response.parts]
+    return [_header(response), *items, *map(_unread, unread)]
 
 
 def with_calls(items: Sequence[RawItem], known_ids: Container[str]) -> Iterator[RawItem]:
@@ -98,6 +108,7 @@ def item_of(part: ModelResponsePart) -> RawItem:
     match text_of(rest, "part_kind"):
         case "text":
             text = {"type": TEXT, "text": rest.pop("content"), "citations": list(_citations(rest))}
+            _drop_annotations(rest)
             # Some models mark remarks on the way to the answer.
             phase = maybe_text(mapping_of(rest, "provider_details"), "phase")
             return {**text, **({"phase": phase} if phase else {}), "part": rest}
@@ -123,9 +134,25 @@ def item_of(part: ModelResponsePart) -> RawItem:
             return {"type": kind or "unknown", "part": rest}
 
 
+def _with_wire(item: RawItem, wire: RawItem) -> RawItem:
+    """The item of a hosted call or of its result, with the provider's own JSON."""
+    call_id = text_of(item, "id")
+    match item.get("type"):
+        case "native_call":
+            content = mapping_of(mapping_of(wire, "calls"), call_id) or mapping_of(
+                mapping_of(wire, "tools"), text_of(item, "name")
+            )
+        case "native_return":
+            content = mapping_of(mapping_of(wire, "results"), call_id)
+        case _:
+            content = {}
+    return {**item, WIRE: content} if content else item
+
+
 def read_message(raw: RawItem) -> ModelMessage:
     """A text item as a message of the model. Missing and unknown fields are ignored."""
-    text = MessageText(text_of(raw, "text"), tuple(_annotations(raw)))
+    notes = tuple(map(_annotation, mappings_of(raw, "citations")))
+    text = MessageText(text_of(raw, "text"), notes)
     return ModelMessage((text,), raw, _PHASES.get(text_of(raw, "phase")))
 
 
@@ -153,31 +180,17 @@ def text_in(raws: Sequence[RawItem]) -> str:
 
 def without_text(raw: RawItem) -> RawItem:
     """A text item without its text, and its citations without places."""
-    notes = [{**note, "start": None, "end": None} for note in mappings_of(raw, "citations")]
-    return {**raw, "text": "", "citations": notes}
-
-
-def _annotations(raw: RawItem) -> Iterator[Annotation]:
-    """The annotations of a text item. Of OpenAI's, pydantic-ai keeps those of files raw, and only
-    these have their places.
-    """
-    details = mapping_of(mapping_of(raw, "part"), "provider_details")
-    files = [
-        read_annotation(note)
-        for note in mappings_of(details, "citations")
-        if note.get("type") == "file_citation"
+    notes = [
+        {key: value for key, value in note.items() if key not in _PLACES}
+        for note in mappings_of(raw, "citations")
     ]
-    for note in mappings_of(raw, "citations"):
-        if not files or note.get("kind") != "document":
-            yield _annotation(note)
-    yield from files
-    for note in mappings_of(details, "annotations"):
-        if note.get("type") in _RAW_ONLY:
-            yield read_annotation(note)
+    return {**raw, "text": "", "citations": notes}
 
 
 def _annotation(note: RawItem) -> Annotation:
     kind, title = text_of(note, "kind"), text_of(note, "title")
+    if "type" in note:
+        return read_annotation({key: value for key, value in note.items() if key != "kind"})
     url, file_id = text_of(note, "url"), text_of(note, "document_id")
     cited: Citation | FileCitation | None = None
     if kind == "web" and url:
@@ -228,6 +241,7 @@ def _header(response: ModelResponse) -> RawItem:
         facts.pop(key, None)
     details = mapping_of(facts, "provider_details")
     details.pop(UNREAD, None)
+    details.pop(WIRE, None)
     facts["provider_details"] = details or None
     return {
         "type": RESPONSE,
@@ -240,6 +254,10 @@ def _header(response: ModelResponse) -> RawItem:
 
 def _citations(text: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The sources that a text cites; without a place where the provider does not give one."""
+    notes = mappings_of(mapping_of(text, "provider_details"), ANNOTATIONS)
+    if notes:
+        yield from ({"kind": text_of(note, "type"), **note} for note in notes)
+        return
     for citation in mappings_of(text, "citations"):
         anchor = mapping_of(citation, "anchor")
         place = {"start": maybe_int(anchor, "start"), "end": maybe_int(anchor, "end")}
@@ -249,6 +267,13 @@ def _citations(text: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             else:
                 cited = {"kind": "document", "document_id": source.get("document_id")}
             yield {**cited, "title": source.get("title"), **place}
+
+
+def _drop_annotations(text: dict[str, Any]) -> None:
+    """Take out the annotations, which are the item's citations now."""
+    details = mapping_of(text, "provider_details")
+    if details.pop(ANNOTATIONS, None):
+        text["provider_details"] = details or None
 
 
 def _as_json_text(args: Any) -> str:

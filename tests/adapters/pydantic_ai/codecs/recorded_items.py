@@ -13,6 +13,7 @@ from tests.adapters.pydantic_ai.codecs.loopback_server import Loopback, Reply, l
 from toolcrib.adapters.items import mapping_of, mappings_of, text_of
 from toolcrib.adapters.pydantic_ai.codecs.code_interpreter import CodeInterpreterCodec
 from toolcrib.adapters.pydantic_ai.parts import items_of
+from toolcrib.adapters.pydantic_ai.patched_models import patch_model
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def bodies(path: Path) -> list[Json]:
 
 async def _ask(provider: str, name: str, replies: list[Reply]) -> list[Items]:
     with loopback() as server:
-        async with model_at(server.url, provider, name) as model:
+        async with model_at(server.url, provider, name) as original:
+            model = patch_model(original)
             settings = cast("ModelSettings", {"max_tokens": 4096, **_settings(provider)})
             return [await _one(model, server, reply, settings) for reply in replies]
 

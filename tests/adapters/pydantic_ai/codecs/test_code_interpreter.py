@@ -186,7 +186,7 @@ def test_files_that_the_text_names_have_their_place() -> None:
     ]
     runs = [call("code_execution", {"code": c, "container_id": "cnt"}, key=c) for c in "ab"]
     done = [answer("code_execution", {"status": "completed"}, key=c) for c in "ab"]
-    items = [*runs, *done, message("See: "), message("a.csv", annotations=notes)]
+    items = [*runs, *done, message("See: "), message("a.csv", *notes)]
 
     result = CODEC.parse_output(items, TOOL)
     first, second = CODEC.invocations(items, TOOL)

@@ -91,7 +91,7 @@ def test_cited_documents_have_their_place() -> None:
         call("file_search"),
         answer("file_search", []),
         message("One. ", note | {"start": 0, "end": 4}, {"kind": "document"}),
-        message("Two.", {"kind": "document", "document_id": "f1"}, citations=[raw]),
+        message("Two.", {"kind": "file_citation", **raw}),
     ]
 
     result = FileSearchCodec("google").parse_output(items, FILES)

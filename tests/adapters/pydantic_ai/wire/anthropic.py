@@ -6,9 +6,18 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tests.adapters.json_fields import count_of, mapping_of, mappings_of, text_of
 from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
-from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at, sse
-from toolcrib.adapters.items import mapping_of, mappings_of, text_of
+from tests.adapters.pydantic_ai.wire.traffic import (
+    Cited,
+    Json,
+    Ran,
+    Sent,
+    Tokens,
+    pieces,
+    split_at,
+    sse,
+)
 
 CALLS = {"server_tool_use", "mcp_tool_use"}
 PAUSES = ("pause_turn", "compaction")
@@ -90,10 +99,35 @@ class AnthropicWire:
 
     def cited(self, body: Json) -> list[Cited]:
         return [
-            Cited(text_of(block, "text"), any(each.get("url") for each in cited))
+            Cited(
+                text_of(each, "url") or text_of(each, "file_id") or text_of(each, "document_title"),
+                text_of(block, "text"),
+                bool(each.get("url")),
+            )
             for block in mappings_of(body, "content")
-            if (cited := mappings_of(block, "citations"))
+            for each in mappings_of(block, "citations")
         ]
+
+    def tokens(self, body: Json) -> Tokens:
+        usage = mapping_of(body, "usage")
+        rounds = mappings_of(usage, "iterations")
+        # The counts of a message leave these out.
+        compacted = [each for each in rounds if each.get("type") == "compaction"]
+        advised = [each for each in rounds if each.get("type") == "advisor_message"]
+        return Tokens(
+            sum(map(_read, [usage, *compacted])),
+            sum(count_of(each, "output_tokens") for each in [usage, *compacted]),
+            (sum(map(_read, advised)), sum(count_of(each, "output_tokens") for each in advised)),
+        )
+
+    def sent(self, body: Json) -> dict[str, Sent]:
+        blocks = mappings_of(body, "content")
+        results = {text_of(each, "tool_use_id"): each for each in blocks}
+        return {
+            key: Sent(each, results.get(key))
+            for each in blocks
+            if each.get("type") in CALLS and (key := text_of(each, "id"))
+        }
 
     def is_paused(self, body: Json) -> bool:
         return body.get("stop_reason") in PAUSES
@@ -111,6 +145,12 @@ class AnthropicWire:
             "stop_reason": "end_turn",
             "usage": {"input_tokens": 1, "output_tokens": 1},
         }
+
+
+def _read(usage: Json) -> int:
+    """Everything that went in, from a cache or not."""
+    keys = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    return sum(count_of(usage, key) for key in keys)
 
 
 def _opened(block: Json) -> Json:

@@ -7,9 +7,9 @@ from binascii import crc32
 from collections.abc import Iterator, Sequence
 from struct import pack
 
+from tests.adapters.json_fields import count_of, mapping_of, mappings_of, text_of
 from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
-from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at
-from toolcrib.adapters.items import mapping_of, mappings_of, text_of
+from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, Sent, Tokens, pieces, split_at
 
 SERVER = "server_tool_use"
 
@@ -89,10 +89,26 @@ class BedrockWire:
         found: list[Cited] = []
         for block in _blocks(body):
             facts = mapping_of(block, "citationsContent")
-            places = [mapping_of(each, "location") for each in mappings_of(facts, "citations")]
-            texts = [text_of(each, "text") for each in mappings_of(facts, "content")]
-            found.append(Cited("".join(texts), any("web" in place for place in places)))
+            text = "".join(text_of(each, "text") for each in mappings_of(facts, "content"))
+            for each in mappings_of(facts, "citations"):
+                url = text_of(mapping_of(mapping_of(each, "location"), "web"), "url")
+                found.append(Cited(url or text_of(each, "title"), text or None, bool(url)))
         return found
+
+    def tokens(self, body: Json) -> Tokens:
+        usage = mapping_of(body, "usage")
+        keys = ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
+        return Tokens(sum(count_of(usage, key) for key in keys), count_of(usage, "outputTokens"))
+
+    def sent(self, body: Json) -> dict[str, Sent]:
+        blocks = _blocks(body)
+        results = {text_of(mapping_of(e, "toolResult"), "toolUseId"): e for e in blocks}
+        return {
+            key: Sent(each, results.get(key))
+            for each in blocks
+            if mapping_of(each, "toolUse").get("type") == SERVER
+            and (key := text_of(mapping_of(each, "toolUse"), "toolUseId"))
+        }
 
     def is_paused(self, body: Json) -> bool:
         return False
@@ -170,8 +186,9 @@ def _closed(block: Json) -> Json:
     if "toolResult" in block:
         return {"toolResult": {**block["toolResult"], "content": block.get("content", [])}}
     if "citations" in block:
-        content = [{"text": text_of(block, "text")}]
-        return {"citationsContent": {"citations": block["citations"], "content": content}}
+        text = text_of(block, "text")
+        cited = {"citations": block["citations"]}
+        return {"citationsContent": {**cited, **({"content": [{"text": text}]} if text else {})}}
     told = mapping_of(block, "reasoningContent")
     if "redactedContent" in told:
         return {"reasoningContent": told}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tests.adapters.json_fields import count_of, mapping_of, mappings_of, text_of
 from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
-from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, sse
-from toolcrib.adapters.items import mapping_of, mappings_of, text_of
+from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, Sent, Tokens, pieces, sse
 
 
 class ChatWire:
@@ -80,7 +80,20 @@ class ChatWire:
         return text_of(_message(body), "content")
 
     def cited(self, body: Json) -> list[Cited]:
-        return []
+        text = self.text(body)
+        notes = [mapping_of(e, "url_citation") for e in mappings_of(_message(body), "annotations")]
+        return [
+            Cited(text_of(note, "url"), text[note["start_index"] : note["end_index"]] or None)
+            for note in notes
+            if note
+        ]
+
+    def tokens(self, body: Json) -> Tokens:
+        usage = mapping_of(body, "usage")
+        return Tokens(count_of(usage, "prompt_tokens"), count_of(usage, "completion_tokens"))
+
+    def sent(self, body: Json) -> dict[str, Sent]:
+        return {}
 
     def is_paused(self, body: Json) -> bool:
         return False

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tests.adapters.json_fields import count_of, mapping_of, mappings_of, text_of, texts_of
 from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
-from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at, sse
-from toolcrib.adapters.items import mapping_of, mappings_of, text_of, texts_of
+from tests.adapters.pydantic_ai.wire.traffic import (
+    Cited,
+    Json,
+    Ran,
+    Sent,
+    Tokens,
+    pieces,
+    split_at,
+    sse,
+)
 
 GROUNDED = ("groundingMetadata", "urlContextMetadata")
 
@@ -86,14 +95,28 @@ class GoogleWire:
 
     def cited(self, body: Json) -> list[Cited]:
         grounding = mapping_of(_candidate(body), "groundingMetadata")
-        pages = ["web" in chunk for chunk in mappings_of(grounding, "groundingChunks")]
+        chunks = mappings_of(grounding, "groundingChunks")
         return [
-            Cited(
-                text_of(mapping_of(support, "segment"), "text"),
-                any(pages[at] for at in _chunks(support)),
-            )
+            _cited(chunks[at], text_of(mapping_of(support, "segment"), "text"))
             for support in mappings_of(grounding, "groundingSupports")
+            for at in _chunks(support)
         ]
+
+    def tokens(self, body: Json) -> Tokens:
+        usage = mapping_of(body, "usageMetadata")
+        return Tokens(
+            count_of(usage, "promptTokenCount") + count_of(usage, "toolUsePromptTokenCount"),
+            count_of(usage, "candidatesTokenCount") + count_of(usage, "thoughtsTokenCount"),
+        )
+
+    def sent(self, body: Json) -> dict[str, Sent]:
+        parts = _parts(body)
+        answers = {_key(each, "toolResponse", "codeExecutionResult"): each for each in parts}
+        return {
+            key: Sent(each, answers.get(key))
+            for each in parts
+            if (key := _key(each, "toolCall", "executableCode"))
+        }
 
     def is_paused(self, body: Json) -> bool:
         return False
@@ -105,6 +128,17 @@ class GoogleWire:
         candidate = {"content": {"parts": [{"text": "Done."}], "role": "model"}}
         usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
         return {"candidates": [{**candidate, "finishReason": "STOP"}], "usageMetadata": usage}
+
+
+def _cited(chunk: Json, text: str) -> Cited:
+    page = mapping_of(chunk, "web") or mapping_of(chunk, "maps")
+    document = mapping_of(chunk, "retrievedContext")
+    name = text_of(document, "documentName") or text_of(document, "title")
+    return Cited(text_of(page, "uri") or name, text or None, bool(page))
+
+
+def _key(part: Json, *kinds: str) -> str:
+    return next((key for kind in kinds if (key := text_of(mapping_of(part, kind), "id"))), "")
 
 
 def _candidate(body: Json) -> Json:

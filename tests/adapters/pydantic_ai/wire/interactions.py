@@ -5,9 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from tests.adapters.json_fields import count_of, mapping_of, mappings_of, text_of
 from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
-from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at, sse
-from toolcrib.adapters.items import mapping_of, mappings_of, text_of
+from tests.adapters.pydantic_ai.wire.traffic import (
+    Cited,
+    Json,
+    Ran,
+    Sent,
+    Tokens,
+    pieces,
+    split_at,
+    sse,
+)
 
 OURS = {"function_call", "function_result"}
 
@@ -82,8 +91,20 @@ class InteractionsWire:
                 for note in mappings_of(content, "annotations"):
                     place = slice(note.get("start_index", 0), note.get("end_index", 0))
                     cited = text[place].decode(errors="replace")
-                    found.append(Cited(cited, bool(note.get("url"))))
+                    source = text_of(note, "url") or text_of(note, "file_name")
+                    found.append(Cited(source, cited or None, bool(note.get("url"))))
         return found
+
+    def tokens(self, body: Json) -> Tokens:
+        usage = mapping_of(body, "usage")
+        read = ("total_input_tokens", "total_tool_use_tokens")
+        written = ("total_output_tokens", "total_thought_tokens")
+        return Tokens(
+            sum(count_of(usage, key) for key in read), sum(count_of(usage, key) for key in written)
+        )
+
+    def sent(self, body: Json) -> dict[str, Sent]:
+        return {}
 
     def is_paused(self, body: Json) -> bool:
         return False

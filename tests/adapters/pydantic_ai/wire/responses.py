@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tests.adapters.json_fields import count_of, mapping_of, mappings_of, text_of
 from tests.adapters.openai.response_samples import text_parts
 from tests.adapters.openai.scripted_provider import ENDINGS, body_of, message, response
 from tests.adapters.pydantic_ai.codecs.loopback_server import Reply
-from tests.adapters.pydantic_ai.wire.traffic import Cited, Json, Ran, pieces, split_at, sse
-from toolcrib.adapters.items import mappings_of, text_of
+from tests.adapters.pydantic_ai.wire.traffic import (
+    Cited,
+    Json,
+    Ran,
+    Sent,
+    Tokens,
+    pieces,
+    split_at,
+    sse,
+)
 
 ENDED = {"failed": "failed", "incomplete": "incomplete"}
 WAITING = {"apply_patch_call", "computer_call", "function_call", "local_shell_call"}
@@ -71,15 +80,26 @@ class ResponsesWire:
         return [text_of(each, "call_id") for each in said if each.get("type") in outputs]
 
     def text(self, body: Json) -> str:
-        return "".join(text_of(part, "text") for part in text_parts(mappings_of(body, "output")))
+        return "".join(text_of(part, "text") for part in text_parts(_answer(body)))
 
     def cited(self, body: Json) -> list[Cited]:
         return [
-            Cited(text_of(part, "text")[note.get("start_index", 0) : note.get("end_index", 0)])
-            for part in text_parts(mappings_of(body, "output"))
+            _cited(note, text_of(part, "text"))
+            for part in text_parts(_answer(body))
             for note in mappings_of(part, "annotations")
-            if note.get("type") == "url_citation"
         ]
+
+    def tokens(self, body: Json) -> Tokens:
+        usage = mapping_of(body, "usage")
+        return Tokens(count_of(usage, "input_tokens"), count_of(usage, "output_tokens"))
+
+    def sent(self, body: Json) -> dict[str, Sent]:
+        items = mappings_of(body, "output")
+        outputs = [each for each in items if text_of(each, "type").endswith("_call_output")]
+        results = {text_of(each, "call_id"): each for each in outputs}
+        calls = [each for each in items if text_of(each, "type").endswith("_call")]
+        keys = [text_of(each, "call_id") or text_of(each, "id") for each in calls]
+        return {key: Sent(each, results.get(key)) for key, each in zip(keys, calls, strict=True)}
 
     def is_paused(self, body: Json) -> bool:
         return False
@@ -89,6 +109,21 @@ class ResponsesWire:
 
     def done(self) -> Json:
         return response(message("Done."))
+
+
+def _answer(body: Json) -> list[Json]:
+    """The items of the answer: without remarks, where the model marks them."""
+    items = mappings_of(body, "output")
+    has_final = any(each.get("phase") == "final_answer" for each in items)
+    return [each for each in items if not (has_final and each.get("phase") == "commentary")]
+
+
+def _cited(note: Json, text: str) -> Cited:
+    start, end = note.get("start_index"), note.get("end_index")
+    is_placed = isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text)
+    marked = text[start:end] if is_placed else None
+    is_web = note.get("type") == "url_citation"
+    return Cited(text_of(note, "url" if is_web else "file_id"), marked, is_web)
 
 
 def _is_ours(item: Json) -> bool:

@@ -22,10 +22,34 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """A piece of an answer that has a source; `is_web` when the source is a page that it names."""
+    """A source that an answer names: the address of a page, or what names a document; `text` is the
+    piece of the answer that it marks, None where it marks none.
+    """
 
-    text: str
+    source: str
+    text: str | None = None
     is_web: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What a response says that it cost; `further` are those of other models, in and out."""
+
+    input: int
+    output: int
+    further: tuple[int, int] = (0, 0)
+
+    def __add__(self, other: Tokens) -> Tokens:
+        further = self.further[0] + other.further[0], self.further[1] + other.further[1]
+        return Tokens(self.input + other.input, self.output + other.output, further)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The JSON of a call that the provider ran, and of its result where that came apart."""
+
+    call: Json
+    result: Json | None = None
 
 
 class Wire(Protocol):
@@ -72,7 +96,15 @@ class Wire(Protocol):
         ...
 
     def cited(self, body: Json) -> list[Cited]:
-        """The pieces of that text for which the provider names a source."""
+        """Every source that the provider names for that text, in order."""
+        ...
+
+    def tokens(self, body: Json) -> Tokens:
+        """What the response cost."""
+        ...
+
+    def sent(self, body: Json) -> dict[str, Sent]:
+        """The JSON of every call that the provider ran and that has an id, by that id."""
         ...
 
     def is_paused(self, body: Json) -> bool:

@@ -152,8 +152,6 @@ def _first_text(item: RawItem, keys: Iterable[str]) -> str:
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai-responses": {
         "openai_include_code_execution_outputs": True,
-        # Only these annotations name the files that the code made.
-        "openai_include_raw_annotations": True,
     },
     "xai": {"xai_include_code_execution_output": True},
 }

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from toolcrib.adapters.codec import RawItem
 from toolcrib.adapters.items import json_object_of, mapping_of, maybe_text, text_of
-from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, NATIVE_RETURN
+from toolcrib.adapters.pydantic_ai.parts import NATIVE_CALL, NATIVE_RETURN, WIRE
 
 # The providers' words for a call that failed.
 _FAILED: Final = frozenset({"failed", "error", "incomplete", "cancelled"})
@@ -77,14 +77,14 @@ class HostedCall:
 
     @property
     def raw(self) -> dict[str, Any]:
-        """The call's item verbatim, with the item of its result inside."""
-        if not self.call_item:
-            return dict(self.result_item)
-        return (
-            {**self.call_item, "answer": self.result_item}
-            if self.result_item
-            else dict(self.call_item)
-        )
+        """What the provider sent of the call; a result that it sent apart is under `answer`.
+
+        Where there is no JSON of the provider's, these are the items of the call and its result.
+        """
+        call, result = mapping_of(self.call_item, WIRE), mapping_of(self.result_item, WIRE)
+        if not call and not result:
+            call, result = dict(self.call_item), dict(self.result_item)
+        return ({**call, "answer": result} if result else call) if call else result
 
     def _bad_status(self) -> list[str]:
         for facts in (self.details, self.facts):

@@ -21,21 +21,25 @@ _PATCHES: Final[Mapping[str, tuple[str, str]]] = {
 """By the name of a class of pydantic-ai: the module and the class that patch it."""
 
 
-def patch_model(model: ModelT) -> ModelT:
+def patch_model(model: ModelT, *, is_member: bool = False) -> ModelT:
     """The model with its patch; itself where no model in it has one.
 
-    The original stays as it is, and both use the same connections.
+    The original stays as it is, and both use the same connections. A member of a fallback raises
+    where its provider failed, because the next member is asked only then.
     """
     inner: Any = getattr(model, "wrapped", None)
     if inner is not None:
-        return _copy_class(type(model))(model, wrapped=patch_model(inner))
+        wrapped = patch_model(inner, is_member=is_member)
+        return _copy_class(type(model))(model, wrapped=wrapped)
     members: Any = getattr(model, "models", None)
     if isinstance(members, list | tuple) and members:
-        patched = [patch_model(member) for member in cast("list[Any]", members)]
+        patched = [patch_model(member, is_member=True) for member in cast("list[Any]", members)]
         return _copy_class(type(model))(model, models=patched)
     ancestry = [base.__name__ for base in type(model).__mro__]
     patch = next((_PATCHES[name] for name in ancestry if name in _PATCHES), None)
-    return model if patch is None else _patched_class(type(model), *patch)(model)
+    if patch is None:
+        return model
+    return _patched_class(type(model), *patch)(model, raises_failures=is_member)
 
 
 @cache

@@ -1,41 +1,55 @@
 """The patch of pydantic-ai's Anthropic model.
 
-pydantic-ai drops calls of tools that the request did not enable, fails at blocks that it does not
-know, ignores the content of a stream whose first event is the whole message, and takes a pause for
-compaction for the end of the turn.
+pydantic-ai drops calls of tools that the request did not enable and citations that it does not
+know, fails at blocks that it does not know, ignores the content of a stream whose first event is
+the whole message, and takes a pause for compaction for the end of the turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, get_args
 
 from anthropic.types.beta import (
     BetaInputJSONDelta,
+    BetaMessage,
     BetaMessageDeltaUsage,
     BetaRawContentBlockDeltaEvent,
     BetaRawContentBlockStartEvent,
     BetaRawContentBlockStopEvent,
     BetaRawMessageDeltaEvent,
+    BetaUsage,
 )
 from anthropic.types.beta.beta_raw_message_delta_event import Delta
 from pydantic_ai.messages import (
+    Citation,
+    CitationSource,
+    ContentCitationAnchor,
     ModelResponse,
     ModelResponsePart,
     NativeToolCallPart,
     NativeToolReturnPart,
+    TextPart,
 )
 from pydantic_ai.models import StreamedResponse
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_core import to_json
 
-from toolcrib.adapters.items import json_object_of, mapping_of, plain, text_of
+from toolcrib.adapters.items import mapping_of, mappings_of, plain, text_of
 from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
     PatchedServerToolModel,
-    add_part,
+    as_streamed,
     filter_stream,
+    revise_response,
 )
-from toolcrib.adapters.pydantic_ai.patched_models.unknown_content import Json, UnknownContent
+from toolcrib.adapters.pydantic_ai.patched_models.stream_filter import StreamFilter
+from toolcrib.adapters.pydantic_ai.patched_models.unknown_content import (
+    Json,
+    UnknownContent,
+    WireCalls,
+    citation_source,
+)
 
 _SERVER_TOOLS: Final = frozenset(
     {
@@ -50,6 +64,11 @@ _SERVER_TOOLS: Final = frozenset(
     }
 )
 # pydantic-ai has one name for these and keeps theirs in the details of the part.
+_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
+# The citations that pydantic-ai knows.
+_LOCATIONS: Final = frozenset(
+    {"char_location", "content_block_location", "page_location", "web_search_result_location"}
+)
 _CODE: Final = frozenset({"bash_code_execution", "text_editor_code_execution"})
 _BLOCKS: Final = frozenset(
     {
@@ -76,49 +95,133 @@ class PatchedAnthropicModel(PatchedServerToolModel, AnthropicModel):
 
     def read_response(self, response: Any, parse: Callable[[Any], ModelResponse]) -> ModelResponse:
         """The message with a part for every block."""
-        blocks: list[Any] = response.content
+        blocks: list[Any] = [block for block in response.content or () if block is not None]
         known = [block for block in blocks if is_known(block)]
-        reply = parse(response.model_copy(update={"content": known}))
+        reply = parse(_counted(response.model_copy(update={"content": known})))
         if _is_paused(reply.provider_details):
             reply.state = "suspended"
-        if len(known) == len(blocks):
-            return reply
         unknown = AnthropicUnknownBlocks(self.system)
         # pydantic-ai makes one part of every block that it knows.
         parts = iter(list(reply.parts))
         merged = [
-            next(parts, None) if is_known(block) else unknown.part(plain(block)) for block in blocks
+            _cited(next(parts, None), block) if is_known(block) else unknown.part(plain(block))
+            for block in blocks
         ]
         reply.parts = [*filter(None, merged), *parts]
         unknown.attach(reply)
+        wire_calls(blocks).attach(reply)
         return reply
 
-    def read_stream(self, streamed: StreamedResponse) -> None:
-        """Take unknown blocks out of the stream and add their parts."""
-        unknown = AnthropicUnknownBlocks(self.system)
-        open_blocks: dict[int, Json] = {}
+    def read_stream(
+        self, streamed: StreamedResponse, parse: Callable[[Any], ModelResponse]
+    ) -> None:
+        """Read the whole message from the stream: its events only show how it comes about."""
+        reader = AnthropicEvents()
 
-        def known_events(event: Any) -> Iterator[Any]:
-            for piece in expanded(event):
-                index = getattr(piece, "index", None)
-                if piece.type == "content_block_start" and not is_known(piece.content_block):
-                    open_blocks[piece.index] = plain(piece.content_block)
-                elif index not in open_blocks:
-                    yield piece
-                elif piece.type == "content_block_delta":
-                    _extend_input(open_blocks[index], plain(piece.delta))
-                else:
-                    part = unknown.part(_with_input(open_blocks.pop(index)))
-                    if part is not None:
-                        add_part(streamed, part, ("unknown", index))
-                    unknown.attach(streamed)
+        def revised(reply: ModelResponse) -> ModelResponse:
+            body = reader.message.body()
+            whole = None if body is None else parse(BetaMessage.construct(**body))
+            return reply if whole is None else as_streamed(reply, whole)
 
-        def at_end() -> None:
-            unknown.attach(streamed)
-            if _is_paused(streamed.provider_details):
-                streamed.state = "suspended"
+        filter_stream(streamed, reader)
+        revise_response(streamed, revised)
 
-        filter_stream(streamed, known_events, at_end)
+
+class AnthropicEvents(StreamFilter):
+    """The events of one stream, without those of blocks that pydantic-ai does not know."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.message = StreamedMessage()
+        self._unknown: set[int] = set()
+
+    def is_unique(self, event: Any) -> bool:
+        return event.type == "message_start"
+
+    def expand(self, event: Any) -> Iterator[Any]:
+        # Whatever follows the end of a message is a repetition of it.
+        if self.message.is_over:
+            return
+        for piece in expanded(event):
+            self.message.add(piece)
+            index = getattr(piece, "index", None)
+            if piece.type == "content_block_start" and not is_known(piece.content_block):
+                self._unknown.add(piece.index)
+            elif index not in self._unknown:
+                yield _counted_event(piece)
+
+    def at_end(self) -> None:
+        pass
+
+
+class StreamedMessage:
+    """The message that the events of a stream add up to."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._facts: Json = {}
+        self._blocks: dict[int, Json] = {}
+        self._arguments: dict[int, list[str]] = {}
+        self._texts: dict[tuple[int, str], list[str]] = {}
+
+    def add(self, event: Any) -> None:
+        """Take in one event."""
+        match event.type:
+            case "message_start" if getattr(event, "message", None) is not None:
+                self._facts = {**plain(event.message), "content": []}
+            case "content_block_start":
+                self._blocks[event.index] = plain(event.content_block)
+            case "content_block_delta" if event.index in self._blocks:
+                self._extend(event.index, event.delta)
+            case "message_delta":
+                self._end(plain(event))
+            case "message_stop":
+                self.is_over = True
+            case _:
+                pass
+
+    def body(self) -> Json | None:
+        """The whole message; None when it has no end, or arguments that are no JSON."""
+        if not self._facts.get("stop_reason"):
+            return None
+        for (index, field), pieces in self._texts.items():
+            block = self._blocks[index]
+            self._blocks[index] = {**block, field: text_of(block, field) + "".join(pieces)}
+        self._texts = {}
+        try:
+            for index, pieces in self._arguments.items():
+                if text := "".join(pieces):
+                    self._blocks[index] = {**self._blocks[index], "input": json.loads(text)}
+        except ValueError:
+            return None
+        return {**self._facts, "content": [block for _, block in sorted(self._blocks.items())]}
+
+    def _extend(self, index: int, delta: Any) -> None:
+        block = self._blocks[index]
+        match delta.type:
+            case "text_delta":
+                self._texts.setdefault((index, "text"), []).append(delta.text or "")
+            case "thinking_delta":
+                self._texts.setdefault((index, "thinking"), []).append(delta.thinking or "")
+            case "input_json_delta":
+                self._arguments.setdefault(index, []).append(delta.partial_json or "")
+            case "citations_delta":
+                block["citations"] = [*mappings_of(block, "citations"), plain(delta.citation)]
+            case "signature_delta":
+                block["signature"] = text_of(block, "signature") + (delta.signature or "")
+            case _:
+                block |= {key: value for key, value in plain(delta).items() if key != "type"}
+
+    def _end(self, event: Json) -> None:
+        facts = {
+            key: value
+            for key, value in {**event, **mapping_of(event, "delta")}.items()
+            if value is not None and key not in ("type", "delta", "usage")
+        }
+        told = {
+            key: value for key, value in mapping_of(event, "usage").items() if value is not None
+        }
+        self._facts |= {**facts, "usage": {**mapping_of(self._facts, "usage"), **told}}
 
 
 class AnthropicUnknownBlocks(UnknownContent):
@@ -207,12 +310,53 @@ def _block_events(index: int, block: Any) -> Iterator[Any]:
     yield BetaRawContentBlockStopEvent.construct(type="content_block_stop", index=index)
 
 
-def _extend_input(block: Json, delta: Mapping[str, Any]) -> None:
-    if delta.get("type") == "input_json_delta":
-        block["partial_json"] = text_of(block, "partial_json") + text_of(delta, "partial_json")
+def _counted(message: Any) -> Any:
+    """The message with the counts of tokens that pydantic-ai takes for granted."""
+    usage = getattr(message, "usage", None) or BetaUsage.construct()
+    counts = {name: getattr(usage, name, None) or 0 for name in ("input_tokens", "output_tokens")}
+    return message.model_copy(update={"usage": usage.model_copy(update=counts)})
 
 
-def _with_input(block: Json) -> Json:
-    arguments = json_object_of(block, "partial_json")
-    block.pop("partial_json", None)
-    return {**block, "input": arguments} if arguments else block
+def _counted_event(event: Any) -> Any:
+    message = getattr(event, "message", None)
+    if event.type == "message_start" and message is not None:
+        return event.model_copy(update={"message": _counted(message)})
+    if event.type == "message_delta":
+        usage = getattr(event, "usage", None) or BetaMessageDeltaUsage.construct()
+        counted = usage.model_copy(update={"output_tokens": usage.output_tokens or 0})
+        return event.model_copy(update={"usage": counted})
+    return event
+
+
+def wire_calls(blocks: Sequence[Any]) -> WireCalls:
+    """The provider's JSON of every call and result."""
+    wire = WireCalls()
+    for block in map(plain, blocks):
+        if call_id := text_of(block, "tool_use_id"):
+            wire.result(call_id, block)
+        elif text_of(block, "type") in _CALLS:
+            wire.call(text_of(block, "id"), block)
+    return wire
+
+
+def _cited(part: ModelResponsePart | None, block: Any) -> ModelResponsePart | None:
+    """The part, with the citations of a text that pydantic-ai does not know."""
+    raws = mappings_of(plain(block), "citations") if block.type == "text" else []
+    unknown = [raw for raw in raws if raw.get("type") not in _LOCATIONS]
+    if unknown and isinstance(part, TextPart):
+        anchor = ContentCitationAnchor(start=0, end=len(part.content)) if part.content else None
+        sources = list(map(_source, unknown))
+        part.citations = [*(part.citations or ()), Citation(sources, anchor=anchor)]
+    return part
+
+
+def _source(raw: Json) -> CitationSource:
+    address = text_of(raw, "url") or text_of(raw, "source")
+    is_page = "://" in address
+    document_id = text_of(raw, "file_id") or text_of(raw, "document_id") or address
+    return citation_source(
+        url=address if is_page else "",
+        title=text_of(raw, "title") or text_of(raw, "document_title"),
+        document_id="" if is_page else document_id,
+        excerpt=text_of(raw, "cited_text"),
+    )

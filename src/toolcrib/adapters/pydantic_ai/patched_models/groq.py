@@ -27,6 +27,8 @@ from toolcrib.adapters.pydantic_ai.patched_models.private_api import (
     add_part,
     filter_stream,
 )
+from toolcrib.adapters.pydantic_ai.patched_models.stream_filter import StreamFilter
+from toolcrib.adapters.pydantic_ai.patched_models.unknown_content import WireCalls
 
 _NATIVE: Final = {
     "search": "web_search",
@@ -49,33 +51,63 @@ class PatchedGroqModel(PatchedModel, GroqModel):
         """The response with the parts of all executed tools."""
         tools = _extract_tools(response.choices[0].message)
         reply = parse(response)
-        executed = [part for tool in tools for part in parts_of(tool, self.system)]
+        executed: list[ModelResponsePart] = []
+        wire = WireCalls()
+        for tool in tools:
+            call, *rest = parts_of(tool, self.system)
+            wire.call(getattr(call, "tool_call_id", ""), tool)
+            executed += [call, *rest]
         parts = list(reply.parts)
         kinds = [part.part_kind for part in parts]
         place = next((n for n, kind in enumerate(kinds) if kind in _AFTER_CALLS), len(parts))
         reply.parts = [*parts[:place], *executed, *parts[place:]]
+        wire.attach(reply)
         return reply
 
-    def read_stream(self, streamed: StreamedResponse) -> None:
-        """Add the parts of executed tools. Groq sends a tool when it starts and when it ends."""
-        call_ids: dict[Any, str] = {}
-
-        def known_chunk(chunk: Any) -> Iterator[Any]:
-            for choice in chunk.choices[:1]:
-                for tool in _extract_tools(choice.delta):
-                    self._add_parts(streamed, tool, call_ids)
-            yield chunk
-
-        filter_stream(streamed, known_chunk, lambda: None)
-
-    def _add_parts(
-        self, streamed: StreamedResponse, tool: dict[str, Any], call_ids: dict[Any, str]
+    def read_stream(
+        self, streamed: StreamedResponse, parse: Callable[[Any], ModelResponse]
     ) -> None:
+        """Add the parts of executed tools. Groq sends a tool when it starts and when it ends."""
+        filter_stream(streamed, GroqChunks(streamed, self.system))
+
+
+class GroqChunks(StreamFilter):
+    """The chunks of one stream, without executed tools."""
+
+    def __init__(self, streamed: StreamedResponse, provider: str) -> None:
+        super().__init__()
+        self._streamed = streamed
+        self._provider = provider
+        self._call_ids: dict[Any, str] = {}
+        self._wire = WireCalls()
+        self._is_over = False
+        self._is_counted = False
+
+    def is_unique(self, event: Any) -> bool:
+        return True
+
+    def expand(self, event: Any) -> Iterator[Any]:
+        has_usage = getattr(getattr(event, "x_groq", None), "usage", None) is not None
+        # Whatever follows the end, but for the first usage, is a repetition.
+        if self._is_over and (self._is_counted or not has_usage):
+            return
+        self._is_counted = self._is_counted or has_usage
+        for choice in (event.choices or ())[:1]:
+            self._is_over = self._is_over or choice.finish_reason is not None
+            for tool in _extract_tools(choice.delta):
+                self._add_parts(tool)
+        yield event
+
+    def at_end(self) -> None:
+        self._wire.attach(self._streamed)
+
+    def _add_parts(self, tool: dict[str, Any]) -> None:
         index = tool.get("index")
-        for number, part in enumerate(parts_of(tool, self.system, call_ids.get(index))):
+        for number, part in enumerate(parts_of(tool, self._provider, self._call_ids.get(index))):
             if isinstance(part, NativeToolCallPart):
-                call_ids[index] = part.tool_call_id
-            add_part(streamed, part, ("executed", index, number))
+                self._call_ids[index] = part.tool_call_id
+                self._wire.call(part.tool_call_id, tool)
+            add_part(self._streamed, part, ("executed", index, number))
 
 
 def parts_of(

@@ -9,14 +9,15 @@ parser. The classes here turn its private methods into two methods of our own, `
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, reduce
 from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from toolcrib.adapters.pydantic_ai.patched_models.stream_filter import StreamFilter
 from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ _STREAM: Final = (
         "pydantic_ai._parts_manager:ModelResponsePartsManager",
         "handle_part",
         "add parts to a response while it streams",
+    ),
+    PrivateName(
+        "pydantic_ai._parts_manager:ModelResponsePartsManager",
+        "get_parts",
+        "match results with calls while a response streams",
     ),
 )
 
@@ -162,13 +168,20 @@ class ModelCopy:
 class PatchedModel(ModelCopy, ABC):
     """A model that reads the provider's content before pydantic-ai does."""
 
+    shared_options: ClassVar[frozenset[str]] = frozenset()
+    """The options that pydantic-ai's parsers of whole and of streamed responses have in common."""
+    raises_failures: bool = False
+    """Whether a response that says that the provider failed is raised as an error."""
+
     @abstractmethod
     def read_response(self, response: Any, parse: Callable[[Any], ModelResponse]) -> ModelResponse:
         """The whole response; `parse` is pydantic-ai's parser."""
 
     @abstractmethod
-    def read_stream(self, streamed: StreamedResponse) -> None:
-        """Filter the events of a response that is about to stream."""
+    def read_stream(
+        self, streamed: StreamedResponse, parse: Callable[[Any], ModelResponse]
+    ) -> None:
+        """Filter the events of a response that is about to stream; `parse` reads a whole one."""
 
     def _process_response(self, response: Any, *args: Any, **options: Any) -> Any:
         parent: Any = super()
@@ -178,15 +191,18 @@ class PatchedModel(ModelCopy, ABC):
 
         return self.read_response(response, parse)
 
-    async def _process_streamed_response(self, *args: Any, **options: Any) -> Any:
+    async def _process_streamed_response(self, stream: Any, *args: Any, **options: Any) -> Any:
         parent: Any = super()
-        streamed = await parent._process_streamed_response(*args, **options)
-        self.read_stream(streamed)
+        streamed = await parent._process_streamed_response(stream, *args, **options)
+        shared = {name: options[name] for name in self.shared_options & options.keys()}
+        self.read_stream(streamed, lambda whole: self._process_response(whole, *args, **shared))
         return streamed
 
 
 class PatchedServerToolModel(PatchedModel):
     """The same for Anthropic, whose calls of tools that nobody enabled are kept too."""
+
+    shared_options = frozenset({"code_execution_in_open_turn"})
 
     def _get_enabled_server_tool_names(self, *args: Any, **options: Any) -> Any:
         return _EveryName()
@@ -217,13 +233,10 @@ class FilteredStream:
     It is closed as pydantic-ai closes its own. `at_end` runs once pydantic-ai has read all events.
     """
 
-    def __init__(
-        self, stream: Any, expand: Callable[[Any], Iterable[Any]], at_end: Callable[[], None]
-    ) -> None:
+    def __init__(self, stream: Any, reader: StreamFilter) -> None:
         self.source = stream.source
         self._stream = stream
-        self._expand = expand
-        self._at_end = at_end
+        self._reader = reader
 
     async def aclose(self) -> None:
         """Close the stream."""
@@ -231,50 +244,71 @@ class FilteredStream:
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for event in self._stream:
-            for piece in self._expand(event):
+            for piece in self._reader.read(event):
                 yield piece
-        self._at_end()
+        for piece in self._reader.end():
+            yield piece
 
 
 class FilteredEventStream:
     """The same for boto's event streams, which are iterated in a worker thread."""
 
-    def __init__(
-        self, stream: Any, expand: Callable[[Any], Iterable[Any]], at_end: Callable[[], None]
-    ) -> None:
+    def __init__(self, stream: Any, reader: StreamFilter) -> None:
         # pydantic-ai closes the connection below the stream where boto's stream has one.
         self._raw_stream = getattr(stream, "_raw_stream", None)
         self._stream = stream
-        self._expand = expand
-        self._at_end = at_end
+        self._reader = reader
 
     def __iter__(self) -> Iterator[Any]:
         for event in self._stream:
-            yield from self._expand(event)
-        self._at_end()
+            yield from self._reader.read(event)
+        yield from self._reader.end()
 
     def close(self) -> None:
         """Close the stream."""
         self._stream.close()
 
 
-def filter_stream(
-    streamed: Any, expand: Callable[[Any], Iterable[Any]], at_end: Callable[[], None]
-) -> None:
+def filter_stream(streamed: Any, reader: StreamFilter) -> None:
     """Filter the events of a response that is about to stream."""
-    streamed._response = FilteredStream(streamed._response, expand, at_end)
+    streamed._response = FilteredStream(streamed._response, reader)
 
 
-def filter_event_stream(
-    streamed: Any, expand: Callable[[Any], Iterable[Any]], at_end: Callable[[], None]
-) -> None:
+def filter_event_stream(streamed: Any, reader: StreamFilter) -> None:
     """Filter boto's events of a response that is about to stream."""
-    streamed._event_stream = FilteredEventStream(streamed._event_stream, expand, at_end)
+    streamed._event_stream = FilteredEventStream(streamed._event_stream, reader)
 
 
 def add_part(streamed: Any, part: ModelResponsePart, key: Any = None) -> None:
     """Add a part to a response that streams, or replace the part with the same key."""
     streamed._parts_manager.handle_part(vendor_part_id=key, part=part)
+
+
+def stream_parts(streamed: Any) -> list[ModelResponsePart]:
+    """The parts that a response has so far. They are its own: what is changed here is changed."""
+    return streamed._parts_manager.get_parts()
+
+
+def revise_response(streamed: Any, revise: Callable[[ModelResponse], ModelResponse]) -> None:
+    """Let `revise` have the last word on the response that a stream comes to."""
+    get = streamed.get
+    streamed.get = lambda: revise(get())
+
+
+def as_streamed(streamed: ModelResponse, whole: ModelResponse) -> ModelResponse:
+    """The response that was streamed, with the content of the whole one."""
+    if streamed.state == "interrupted":
+        return streamed
+    return replace(
+        streamed,
+        parts=whole.parts,
+        usage=whole.usage,
+        model_name=whole.model_name,
+        provider_response_id=whole.provider_response_id,
+        provider_details={**(streamed.provider_details or {}), **(whole.provider_details or {})},
+        finish_reason=whole.finish_reason,
+        state=whole.state,
+    )
 
 
 def instruction_texts(model: Any, messages: Any, parameters: Any) -> list[str]:
