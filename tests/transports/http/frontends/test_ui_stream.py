@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Generator
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.adapters.openai.scripted_provider import Events, call, events_of, mes
 from tests.node.peers import needs_node
 from tests.transports.http.frontends.chat_host import ADA, BOB, LEAD, ChatHost, chat_host
 from tests.transports.http.frontends.frontend_client import FrontendClient, Json, frontend_client
+from toolcrib.tools.image_generation import image_generation_tool
 from toolcrib.tools.web_search import web_search_tool
 
 pytestmark = needs_node
@@ -390,3 +392,30 @@ async def test_arguments_stream_while_the_model_writes_them(browser: FrontendCli
     ]
     assert ("input-streaming", {"name": "A"}) in inputs
     assert inputs[-1] == ("output-available", {"name": "Ada"})
+
+
+@pytest.mark.parametrize("size", [40, 30_000], ids=["in the ledger", "beside the ledger"])
+async def test_a_picture_is_a_file_of_the_message(browser: FrontendClient, size: int) -> None:
+    """A picture that the provider drew can be shown, also one that is kept beside the ledger, and
+    after a reload.
+    """
+    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(size)).decode()
+    drawn = {
+        "type": "image_generation_call",
+        "id": "ig_1",
+        "status": "completed",
+        "result": picture,
+        "output_format": "png",
+    }
+    async with chat_host(
+        response(drawn, message("A till.")), hosted_tools=[image_generation_tool()]
+    ) as host:
+        await open_chat(browser, host, f"picture-{size}")
+        shown = await browser.ask("ui.send", f"picture-{size}", text="Draw a till.")
+        path = f"/v1/ui-stream/picture-{size}/messages"
+        loaded = await host.client.get(path, headers=host.as_(ADA))
+
+    (file,) = parts_of(shown, "file")
+    assert (file["mediaType"], file["url"]) == ("image/png", f"data:image/png;base64,{picture}")
+    (again,) = [p for p in loaded.json()["messages"][-1]["parts"] if p["type"] == "file"]
+    assert again["url"] == file["url"]

@@ -17,6 +17,7 @@ from toolcrib.ledger.events import ApprovalRequested
 from toolcrib.runtime.approval_operations import may_approve
 from toolcrib.transports.http.frontends.chat_request import session_of
 from toolcrib.transports.http.frontends.client_calls import FrontendCalls
+from toolcrib.transports.http.frontends.pictures import with_pictures
 from toolcrib.transports.http.frontends.turn_parts import (
     ApprovalShown,
     ClientCallsWait,
@@ -270,7 +271,8 @@ class ChatTurns:
                 if isinstance(event, str):
                     yield "quiet"
                     continue
-                for part in reader.read(event):
+                read = reader.read(event)
+                async for part in with_pictures(self._runtime, self._who, read):
                     yield part
                 if isinstance(event, ApprovalRequested) and event.request.caller.is_model:
                     shown.add(event.request.approval_id)
