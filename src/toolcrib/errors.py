@@ -464,7 +464,8 @@ class ApprovalRequired(ControlFlow):
 
     Raised to callers that asked for exceptions, and by handlers that find out only while running
     that they need a yes (then the handler runs again once it is given, with
-    `ctx.tool_call_approved` true). To fail for good, raise an ordinary exception instead.
+    `ctx.tool_call_approved` true). To fail for good, raise an ordinary exception instead. With
+    `ignore_grants`, no grant can say yes; then `ctx.approved_when_asked` is true.
     """
 
     def __init__(
@@ -472,10 +473,12 @@ class ApprovalRequired(ControlFlow):
         metadata: Mapping[str, Any] | None = None,
         *,
         request: ApprovalRequest | None = None,
+        ignore_grants: bool = False,
     ) -> None:
         super().__init__("this call waits for approval")
         self.metadata = metadata
         self.request = request
+        self.ignore_grants = ignore_grants
 
 
 class ResultDeferred(ControlFlow):
