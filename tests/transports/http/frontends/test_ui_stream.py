@@ -291,6 +291,18 @@ async def test_an_answer_is_not_regenerated(browser: FrontendClient) -> None:
     assert "cannot be regenerated" in shown["fault"]
 
 
+async def test_a_message_without_an_answer_can_be_tried_again(browser: FrontendClient) -> None:
+    """The button for another try works after a failure, which is what it is there for."""
+    async with chat_host() as host:
+        await open_chat(browser, host, "again")
+        failed = await browser.ask("ui.send", "again", text="How is the till?")
+        host.provider.add(DONE)
+        shown = await browser.ask("ui.regenerate", "again")
+
+    assert (failed["status"], shown["status"]) == ("error", "ready")
+    assert text_of(shown) == "All is well with the till."
+
+
 async def test_a_failed_prompt_is_an_error_of_the_chat(browser: FrontendClient) -> None:
     """The model's provider refuses: the person reads why."""
     async with chat_host() as host:
