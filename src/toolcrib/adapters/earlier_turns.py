@@ -18,6 +18,7 @@ from toolcrib.adapters.history import (
     Conversation,
     History,
     TurnStep,
+    correction,
     steps_of,
     whole_event,
 )
@@ -33,6 +34,7 @@ from toolcrib.adapters.items import (
 from toolcrib.calls.recorded_call import repeated_id
 from toolcrib.ledger.events import Event, PayloadsDeleted, ToolInvoked
 from toolcrib.ledger.prompt_events import (
+    AnswerRejected,
     ContainerExpired,
     FilesStaged,
     HistoryCompacted,
@@ -51,6 +53,7 @@ _KINDS: Final = (
     PromptStarted.kind,
     PromptAnswered.kind,
     ModelResponded.kind,
+    AnswerRejected.kind,
     ToolInvoked.kind,
     FilesStaged.kind,
     ContainerExpired.kind,
@@ -232,6 +235,8 @@ class _Retelling:
                 event = step.invoked.get(repeated_id(call.call_id, id_uses[call.call_id]))
                 end = ToolCallEnd.recorded(event) if event else missing
                 self.items.append(call.output(end))
+            if step.rejected is not None:
+                self.items.append(correction(step.rejected.problem))
 
     def _tell_foreign(self, turn: EarlierTurn, started: PromptStarted) -> None:
         """A turn of another provider, whose items this one does not read: prompt and answer."""

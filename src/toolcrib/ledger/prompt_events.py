@@ -273,6 +273,17 @@ class ModelRetried(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRejected(Event):
+    """An answer did not fit the output type of its prompt, and the model is asked again."""
+
+    kind: ClassVar[str] = "prompt.answer_rejected"
+    turn: int
+    prompt_name: str
+    problem: str
+    """What was wrong with the answer, as the model is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptAnswered(Event):
     """A prompt is done: the model gave its answer."""
 
