@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -55,14 +55,14 @@ Heard = list[Json]
 
 
 def on_openai(
-    script: Sequence[Json], use: Callable[[Evaluate, Evaluate], Any], **options: Any
+    script: Sequence[Json | Body], use: Callable[[Evaluate, Evaluate], Any]
 ) -> tuple[Any, Heard]:
-    with bench(*script, **options) as (adapter, provider):
+    with bench(*script) as (adapter, provider):
         return use(adapter.evaluate, adapter.resume), provider.bodies
 
 
 def through_pydantic_ai(
-    script: Sequence[Json], use: Callable[[Evaluate, Evaluate], Any], **options: Any
+    script: Sequence[Json | Body], use: Callable[[Evaluate, Evaluate], Any]
 ) -> tuple[Any, Heard]:
     with stage() as server, asyncio.Runner() as runner:
         lines = [each for body in script for each in _lines(body)]
@@ -91,7 +91,14 @@ async def _entered(url: str) -> Any:
         return model
 
 
-Way = Callable[..., tuple[Any, Heard]]
+class Way(Protocol):
+    """An adapter on a provider that says what its script says."""
+
+    def __call__(
+        self, script: Sequence[Json | Body], use: Callable[[Evaluate, Evaluate], Any]
+    ) -> tuple[Any, Heard]: ...
+
+
 every_way = pytest.mark.parametrize(
     ("way", "stream"),
     [
