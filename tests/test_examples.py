@@ -55,6 +55,37 @@ def test_an_agent_waits_for_a_person_and_goes_on() -> None:
     assert "ledger verified" in after
 
 
+def test_tools_of_somebody_else_are_governed() -> None:
+    """A plain function of another toolset waits for a person, and runs after the yes."""
+    done = run("governed_agent.py")
+
+    assert done.returncode == 0, done.stderr
+    before, after = done.stdout.split("2. Somebody says yes")
+    assert "waiting: toolset:files/delete_file {'path': 'a.txt'}" in before
+    assert "deleted" not in before
+    assert "ann: delete_file -> deleted a.txt" in after
+    assert "decided: delete_file approve by person bob" in after
+
+
+def test_a_stream_shows_what_happens_while_it_does() -> None:
+    """Reasoning, arguments, progress, code and its output come before the answer, in order."""
+    done = run("live_stream.py")
+
+    assert done.returncode == 0, done.stderr
+    seen = [
+        "[thinks] I need the readings first",
+        '[readings] the model writes {"meter": "A-17"}',
+        "[readings] 3 readings",
+        "[code_interpreter] runs print(",
+        "[code_interpreter] printed 9.0",
+        "The mean of meter A-17 is 9.0",
+        "1 hosted call",
+    ]
+    places = [done.stdout.find(each) for each in seen]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
 @pytest.mark.slow
 def test_the_data_analyst_finds_what_is_in_the_readings(tmp_path: Path) -> None:
     """The code runs for real: it finds the weeks, and leaves a chart and cleaned readings."""

@@ -238,9 +238,7 @@ class PromptEvaluationError(KeptWork, ToolcribError):
 
 
 class ContainerGone(PromptEvaluationError):
-    """A container has expired, was deleted, or never was, and its files with it. A new one can be
-    made; `toolcrib.adapters.openai.renew_container` does.
-    """
+    """A container has expired, was deleted, or never was; `renew_container` makes a new one."""
 
 
 class DownloadFailed(ToolcribError):
@@ -463,7 +461,8 @@ class ApprovalRequired(ControlFlow):
 
     Raised to callers that asked for exceptions, and by handlers that find out only while running
     that they need a yes (then the handler runs again once it is given, with
-    `ctx.tool_call_approved` true). To fail for good, raise an ordinary exception instead.
+    `ctx.tool_call_approved` true). To fail for good, raise an ordinary exception instead. With
+    `ignore_grants`, no grant can say yes; then `ctx.approved_when_asked` is true.
     """
 
     def __init__(
@@ -471,10 +470,12 @@ class ApprovalRequired(ControlFlow):
         metadata: Mapping[str, Any] | None = None,
         *,
         request: ApprovalRequest | None = None,
+        ignore_grants: bool = False,
     ) -> None:
         super().__init__("this call waits for approval")
         self.metadata = metadata
         self.request = request
+        self.ignore_grants = ignore_grants
 
 
 class ResultDeferred(ControlFlow):

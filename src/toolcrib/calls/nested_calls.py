@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.approval.caller import NOBODY
 from toolcrib.calls.emitter import emitter_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.executor import Executor
     from toolcrib.calls.outcome import Outcome
     from toolcrib.session.session import Session
+    from toolcrib.tools.context import ToolContext
 
 
 def check_nesting(call: Call, parent: Call, max_depth: int) -> None:
@@ -117,6 +118,15 @@ class CallBinding:
 
     def emit(self, type: str, data: Any) -> None:
         emitter_of(self._call).emit(type, data)
+
+
+def current_context() -> ToolContext | None:
+    """The context of the call that the running code is part of, for code that is not given one:
+    tools of agents get the context of their run. None outside of calls, and in handlers that take
+    no context.
+    """
+    call = call_here()
+    return None if call is None else cast("Call", call).context
 
 
 def begin_turn(session: Session, max_depth: int) -> OpenTurn:

@@ -15,6 +15,9 @@ from toolcrib.ledger.events import (
     ApprovalRequested,
     CallStarted,
     Event,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionClosed,
     ToolInvoked,
     ToolOutput,
     ToolProgress,
@@ -22,6 +25,7 @@ from toolcrib.ledger.events import (
 from toolcrib.terminal_text import cut, paint, showable, terminal_width, wrap
 
 if TYPE_CHECKING:
+    from toolcrib.cli.question_prompt import TerminalAnswers
     from toolcrib.runtime.messages import CallResult
     from toolcrib.runtime.session_events import SessionEvents
     from toolcrib.runtime.typed_operations import TypedOperations
@@ -58,11 +62,11 @@ class CallScreen:
                 self.refresh()
             case ToolOutput():
                 self._write_output(event.chunk)
-            case ApprovalRequested():
+            case ApprovalRequested() | QuestionAsked():
                 # A person is asked on this very terminal.
                 self._is_paused = True
                 self._clear()
-            case ApprovalDecided():
+            case ApprovalDecided() | QuestionAnswered() | QuestionClosed():
                 self._is_paused = False
             case ToolInvoked() if event.name == self._tool:
                 self.finish()
@@ -117,10 +121,14 @@ def _progress_text(event: ToolProgress) -> str:
 async def with_progress(
     operations: TypedOperations, session_id: str, call: Callable[[], Awaitable[CallResult]]
 ) -> CallResult:
-    """Await a call, and show meanwhile what the calls of its session report."""
+    """Await a call. Meanwhile show what the calls of its session report, and ask what they ask."""
+    from toolcrib.cli.question_prompt import TerminalAnswers
+    from toolcrib.runtime.chat import Chat
+
     screen = CallScreen(sys.stderr)
     facts = await operations.get_session(session_id)
-    events = _FollowedEvents(operations.events(session_id, facts.last_seq), screen)
+    answers = TerminalAnswers(Chat(operations, session_id))
+    events = _FollowedEvents(operations.events(session_id, facts.last_seq), screen, answers)
     async with events, _ticking(screen):
         try:
             result = await call()
@@ -134,8 +142,9 @@ async def with_progress(
 class _FollowedEvents:
     """Shows the events of a session while the block runs."""
 
-    def __init__(self, events: SessionEvents, screen: CallScreen) -> None:
+    def __init__(self, events: SessionEvents, screen: CallScreen, answers: TerminalAnswers) -> None:
         self._events = events
+        self._answers = answers
         self._screen = screen
         self._ended: set[str] = set()
         self._news = asyncio.Condition()
@@ -152,6 +161,7 @@ class _FollowedEvents:
         assert self._task is not None, "it was entered"
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+        await self._answers.close()
         await self._events.aclose()
 
     async def _follow(self) -> None:
@@ -159,6 +169,7 @@ class _FollowedEvents:
         with suppress(Refused):
             async for event in self._events:
                 self._screen.show(event)
+                self._answers.take(event)
                 if isinstance(event, ToolInvoked):
                     async with self._news:
                         self._ended.add(event.call_id)

@@ -76,7 +76,7 @@ class TerminalChat:
             await command(rest.strip())
 
     async def _answer(self, turn: ChatTurn) -> None:
-        result = await EventScreen(self._out).follow(turn)
+        result = await EventScreen(self._out).follow(turn, self._chat)
         match result.status:
             case "waiting":
                 self._show_waiting(await self._chat.pending())

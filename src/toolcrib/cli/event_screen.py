@@ -23,7 +23,7 @@ from toolcrib.terminal_text import STATUS_STYLES, end_word
 
 if TYPE_CHECKING:
     from toolcrib.ledger.events import Event
-    from toolcrib.runtime.chat import ChatTurn
+    from toolcrib.runtime.chat import Chat, ChatTurn
     from toolcrib.runtime.messages import PromptResult
 
 MAX_CHARS: Final = 200
@@ -47,13 +47,19 @@ class EventScreen:
         self._hosted: dict[str, str] = {}
         """What each running call of the provider has printed, up to the last whole line."""
 
-    async def follow(self, turn: ChatTurn) -> PromptResult:
-        """Show a turn to its end. Raises `Refused`."""
+    async def follow(self, turn: ChatTurn, chat: Chat) -> PromptResult:
+        """Show a turn of a chat to its end, and ask what its calls ask. Raises `Refused`."""
+        from toolcrib.cli.question_prompt import TerminalAnswers
         from toolcrib.runtime.messages import PromptResult
 
-        async for event in turn:
-            if not isinstance(event, PromptResult):
-                self.show(event)
+        answers = TerminalAnswers(chat)
+        try:
+            async for event in turn:
+                if not isinstance(event, PromptResult):
+                    self.show(event)
+                    answers.take(event)
+        finally:
+            await answers.close()
         self.finish(turn.result.text)
         return turn.result
 

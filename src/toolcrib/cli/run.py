@@ -79,7 +79,7 @@ def run(
         return
     with redirected_stdout() as out:
         screen = EventScreen(out, is_silent=json)
-        result = source.run(lambda chat: screen.follow(chat.send(text, waits=False)))
+        result = source.run(lambda chat: screen.follow(chat.send(text, waits=False), chat))
     place = place_of(options.store, address, token_file)
     finish_prompt(as_json(result), place, json=json, is_shown=True)
 

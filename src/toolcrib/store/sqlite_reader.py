@@ -13,7 +13,7 @@ from toolcrib.errors import LedgerBroken, SessionNotFound, StoreError
 from toolcrib.ledger.record import Head, Record
 from toolcrib.store.codec import decode_open_call, decode_settings
 from toolcrib.store.leases import is_held
-from toolcrib.store.sqlite_schema import SqliteFile
+from toolcrib.store.sqlite_schema import IS_RARE, RARE_KINDS, SqliteFile
 from toolcrib.store.store import OpenCall, SessionInfo, StorePage
 from toolcrib.store.vault import Vault
 
@@ -28,16 +28,16 @@ _FIELDS = (
     "SELECT r.session_id, r.seq, r.kind, r.at, r.call_id, p.payload, r.payload_digest, r.previous,"
     " r.hash FROM records r"
 )
-_RECORDS = (
-    f"{_FIELDS} LEFT JOIN payloads p ON p.id = r.id"
-    " WHERE r.session_id = ? AND r.seq > ? AND r.seq < ?"
-)
+_JOINED = "LEFT JOIN payloads p ON p.id = r.id WHERE r.session_id = ? AND r.seq > ? AND r.seq < ?"
+_RECORDS = f"{_FIELDS} {_JOINED}"
+_RARE_RECORDS = f"{_FIELDS} INDEXED BY rare_records {_JOINED} AND r.{IS_RARE}"
 ENDED_CALL = (
     f"{_FIELDS} INDEXED BY ended_calls LEFT JOIN payloads p ON p.id = r.id"
     " WHERE r.session_id = ? AND r.call_id = ? AND r.kind = 'tool.invoked'"
     " ORDER BY r.id DESC LIMIT 1"
 )
 _IS_OPEN = "SELECT 1 FROM open_calls WHERE session_id = ? AND call_id = ?"
+_RARE_KINDS = frozenset(RARE_KINDS)
 _NO_END = 2**63 - 1
 _OPEN_CALLS = "SELECT fact, vault FROM open_calls WHERE session_id = ? ORDER BY opened"
 _RECORD_SHAPES = {
@@ -130,7 +130,9 @@ class Reader:
         names = sorted(kinds or ())
         of_kinds = "" if kinds is None else f" AND r.kind IN ({', '.join('?' * len(names))})"
         order = "DESC" if newest_first else "ASC"
-        statement = f"{_RECORDS}{of_kinds} ORDER BY r.seq {order} LIMIT ?"
+        is_rare = bool(names) and _RARE_KINDS.issuperset(names)
+        selected = _RARE_RECORDS if is_rare else _RECORDS
+        statement = f"{selected}{of_kinds} ORDER BY r.seq {order} LIMIT ?"
         before, left = _NO_END, _NO_END if limit is None else limit
         while left > 0:
             count = min(left, _ROWS_AT_ONCE)

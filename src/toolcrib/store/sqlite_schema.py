@@ -120,7 +120,19 @@ _FILTERED = (
 )
 """What queries of calls filter by: every index has it all, so that none reads the table."""
 
+RARE_KINDS = (
+    "container.expired",
+    "container.used",
+    "files.staged",
+    "history.compacted",
+    "session.payloads_deleted",
+)
+"""Kinds of records that are looked for in long ledgers and are few there: an index has them."""
+
+IS_RARE = f"kind IN ({', '.join(map(repr, RARE_KINDS))})"
+
 _VERSION_3 = f"""
+CREATE INDEX rare_records ON records (session_id, seq) WHERE {IS_RARE};
 CREATE TABLE names (
     id   INTEGER PRIMARY KEY,
     kind TEXT NOT NULL,

@@ -20,8 +20,7 @@ from toolcrib.tools.prepared_tool import PreparedTool, prepare
 from toolcrib.toolsets.base_tool import AsyncHandler, BaseTool
 from toolcrib.toolsets.base_toolset import BaseToolset, HookableToolsetTool, SignalRecorder
 from toolcrib.toolsets.run_contexts import ContextOf, RunContexts
-from toolcrib.toolsets.run_executor import DEFERRING, RunExecutor
-from toolcrib.toolsets.run_terms import RunTerms
+from toolcrib.toolsets.run_executor import DEFERRING, RunExecutor, RunTerms
 from toolcrib.toolsets.tool_styles import (
     AnyStyle,
     DeclaredTool,
@@ -32,7 +31,7 @@ from toolcrib.toolsets.tool_styles import (
 from toolcrib.toolsets.user_code import LIBRARY, takes_tool_context, wrap_handler, wrap_hooks
 
 if TYPE_CHECKING:
-    from pydantic_ai import RunContext
+    from pydantic_ai import RunContext, ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
     from toolcrib.approval.approvers import Approver
@@ -108,6 +107,10 @@ class Toolset(BaseToolset):
         for name, tool in self._tools.items():
             self._prepared[name], self._hookable[name] = self._prepare(tool)
         self._check_terms()
+        self._definitions: dict[PreparedTool, ToolDefinition] = {}
+        if sys.modules.get(LIBRARY) is not None:
+            # Now rather than in the first run: it takes as long as many steps of it.
+            self._define()
         if ctx is not None:
             self._bridge(ctx)
 
@@ -312,6 +315,12 @@ class Toolset(BaseToolset):
         )
         return prepared, hookable[0]
 
+    def _define(self) -> None:
+        from toolcrib.toolsets.agent_bridge.tools import definition_of
+
+        for name, prepared in self._prepared.items():
+            self._definitions[prepared] = definition_of(prepared, self._hookable[name])
+
     def _overriding(self, hookable: list[HookableToolsetTool]) -> AsyncHandler:
         """What runs a tool by way of `_call_tool_func`."""
 
@@ -380,7 +389,8 @@ class Toolset(BaseToolset):
             from toolcrib.toolsets.agent_bridge.tools import AgentTools
 
             calls = AgentCalls(bridge.executor)
-            bridge.agent = calls, AgentTools(self.own_for_agent(), calls, self.max_retries)
+            own = self.own_for_agent()
+            bridge.agent = calls, AgentTools(own, calls, self.max_retries, self._definitions)
         return bridge.agent
 
     def _instruction_context(self, tool: BaseTool, ctx: Any, session: Session) -> Any:

@@ -59,7 +59,7 @@ def form_of(question: Question) -> QuestionForm:
     if question.fault is not None:
         text = f"{text}\n\n{showable(question.fault)}"
     schema = question.schema
-    if (fields := _fields(schema)) is not None:
+    if (fields := fields_of(schema)) is not None:
         required = [name for name in schema.get("required", ()) if name in fields]
         form: dict[str, Any] = {"type": "object", "properties": fields}
         return QuestionForm(text, {**form, "required": required} if required else form, True)
@@ -74,9 +74,11 @@ def form_of(question: Question) -> QuestionForm:
     )
 
 
-def choices_of(question: Question) -> dict[str, Any] | None:
-    """The answers to choose from, by what people read; None when there are none, or too many."""
-    schema = _resolved(question.schema, question.schema)
+def choices_of(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The answers of a schema to choose from, by what people read; None when there are none, or too
+    many.
+    """
+    schema = _resolved(schema, schema)
     if schema.get("type") == "boolean":
         return {"Yes": True, "No": False}
     values: list[Any] = [schema["const"]] if "const" in schema else list(schema.get("enum", ()))
@@ -85,7 +87,7 @@ def choices_of(question: Question) -> dict[str, Any] | None:
     return {showable(str(value)): value for value in values}
 
 
-def _fields(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+def fields_of(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """The fields of an object whose members are all plain; None for any other answer."""
     members = schema.get("properties")
     if schema.get("type") != "object" or not isinstance(members, dict) or not members:

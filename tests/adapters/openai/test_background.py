@@ -23,7 +23,7 @@ from toolcrib.embedded import (
     BackendUsage,
     EmbeddedProvider,
 )
-from toolcrib.embedded.client import BASE_URL, InProcessTransport
+from toolcrib.embedded.client import BASE_URL, InProcessTransport, in_process_sync_client
 from toolcrib.errors import UsageError
 from toolcrib.ledger.prompt_events import (
     ModelCancelled,
@@ -164,6 +164,17 @@ async def test_cancelling_the_prompt_cancels_the_response() -> None:
     assert (cancelled.response_id, cancelled.is_confirmed) == (queued.response_id, True)
     assert found.text == "It is done."
     assert len(happened(session, ModelQueued)) == 2
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["blocking", "streamed"])
+def test_a_blocking_client_waits_for_them_too(stream: bool) -> None:
+    """The requests of a blocking client of the SDK are made in threads, also those that wait."""
+    with EmbeddedProvider(Slow()) as provider:
+        client = in_process_sync_client(provider.app, provider.portal)
+        with OpenAIAdapter(model="slow", client=client, poll_seconds=0) as adapter:
+            found = adapter.evaluate(ask(), background=True, stream=stream)
+
+    assert found.text == "It is done."
 
 
 class Breaking(InProcessTransport):

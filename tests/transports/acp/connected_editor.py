@@ -37,6 +37,8 @@ class Wired:
             self.editor,  # pyright: ignore[reportArgumentType]
             self._writer,
             reader,
+            # Elicitation is not in the stable protocol yet.
+            use_unstable_protocol=True,
         )
         return Desk(self.editor, self._agent)
 

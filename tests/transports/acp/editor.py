@@ -52,6 +52,9 @@ class TheEditor:
 
     updates: list[Any] = field(default_factory=list[Any])
     questions: asyncio.Queue[Question] = field(default_factory=asyncio.Queue[Question])
+    forms: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
+    filled: list[Any] = field(default_factory=list[Any])
+    """What the person makes of each form."""
     events: asyncio.Queue[Any] = field(default_factory=asyncio.Queue[Any])
     files: dict[str, str] = field(default_factory=dict[str, str])
     released: list[str] = field(default_factory=list[str])
@@ -68,6 +71,10 @@ class TheEditor:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.questions.put_nowait(Question(session_id, tool_call, options, answer))
         return await answer
+
+    async def create_elicitation(self, message: str, mode: Any, **_: Any) -> Any:
+        self.forms.append((message, mode))
+        return self.filled.pop(0)
 
     async def read_text_file(self, path: str, **_: Any) -> schema.ReadTextFileResponse:
         if path not in self.files:

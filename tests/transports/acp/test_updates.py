@@ -151,6 +151,7 @@ def test_words_are_found_in_the_items_of_every_provider(
     [
         ("max_steps", "max_turn_requests"),
         ("max_calls", "max_turn_requests"),
+        ("max_cost", "max_turn_requests"),
         ("max_tokens", "max_tokens"),
         ("incomplete", "max_tokens"),
         ("refused", "refusal"),

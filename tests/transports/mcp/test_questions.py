@@ -248,4 +248,4 @@ class TestForms:
     )
     def test_choices(self, answer: Any, choices: Any) -> None:
         """Answers to choose from can be shown without a form."""
-        assert choices_of(question_of(answer)) == choices
+        assert choices_of(question_of(answer).schema) == choices

@@ -101,12 +101,19 @@ class BlockingClient:
 
     async def post(self, path: str, **request: Any) -> Any:
         """Send a request. A stream is read in threads too."""
+        return await self._send(self.blocking.post, path, request)
+
+    async def get(self, path: str, **request: Any) -> Any:
+        """Read a resource. A stream is read in threads too."""
+        return await self._send(self.blocking.get, path, request)
+
+    async def _send(self, send: Any, path: str, request: dict[str, Any]) -> Any:
         if not request.get("stream"):
-            return await asyncio.to_thread(self.blocking.post, path, **request)
+            return await asyncio.to_thread(send, path, **request)
         from openai import Stream
 
         request["stream_cls"] = Stream[object]
-        return ThreadedStream(await asyncio.to_thread(self.blocking.post, path, **request))
+        return ThreadedStream(await asyncio.to_thread(send, path, **request))
 
 
 def _in_thread(method: Any) -> Any:

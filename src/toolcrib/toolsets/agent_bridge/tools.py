@@ -127,11 +127,16 @@ class AgentTools:
     """Lists tools for agents. Everything that does not depend on a run is computed once."""
 
     def __init__(
-        self, toolset: AbstractToolset[Any], calls: AgentCalls, max_retries: int | None
+        self,
+        toolset: AbstractToolset[Any],
+        calls: AgentCalls,
+        max_retries: int | None,
+        definitions: dict[PreparedTool, ToolDefinition],
     ) -> None:
         self._toolset = toolset
         self._calls = calls
         self._max_retries = max_retries
+        self._definitions = definitions
         self._templates: dict[PreparedTool, AgentTool] = {}
 
     def tool(
@@ -148,9 +153,12 @@ class AgentTools:
         return tool
 
     def _template(self, prepared: PreparedTool, hookable: HookableToolsetTool) -> AgentTool:
+        definition = self._definitions.get(prepared)
+        if definition is None:
+            definition = self._definitions[prepared] = definition_of(prepared, hookable)
         return AgentTool(
             toolset=self._toolset,
-            tool_def=_definition(prepared, hookable),
+            tool_def=definition,
             max_retries=0,
             args_validator=ArgumentsValidator(prepared),
             args_validator_func=raise_invalid(self._refusal_recorder(prepared.ref.name)),
@@ -174,7 +182,8 @@ def _copied(value: T) -> T:
     return copy
 
 
-def _definition(prepared: PreparedTool, hookable: HookableToolsetTool) -> ToolDefinition:
+def definition_of(prepared: PreparedTool, hookable: HookableToolsetTool) -> ToolDefinition:
+    """The tool as a model is told of it. The schemas are shared by all runs."""
     tool, declaration = prepared.tool, prepared.declaration
     facts = {"category": tool.category, "version": tool.version, "is_read_only": tool.is_read_only}
     return ToolDefinition(

@@ -27,9 +27,11 @@ from toolcrib._version import __version__
 from toolcrib.errors import InvalidTool, Refused
 from toolcrib.mcp_client.config import McpServerConfig, client_server, client_source
 from toolcrib.runtime.messages import MAX_SESSIONS
+from toolcrib.session.questions import answered_by
 from toolcrib.transports.acp.client_tools import capabilities_of, tools_of
 from toolcrib.transports.acp.extension import Extension
 from toolcrib.transports.acp.prompts import failure_message, response_to, text_of
+from toolcrib.transports.acp.questions import EditorAnswers, shows_forms
 from toolcrib.transports.acp.sessions import EditorSessions
 
 if TYPE_CHECKING:
@@ -215,6 +217,7 @@ class Agent:
         self._sessions = EditorSessions(runtime, who, editor)
         self._servers = ClientServers(runtime, who)
         self._opening: SessionOpener | None = None
+        self._has_forms = False
         self.extension = Extension(runtime, who, editor, self._sessions)
 
     @property
@@ -231,6 +234,7 @@ class Agent:
         """Agree on the protocol. There is one version; a client of another one may disconnect."""
         client = request.client_capabilities or schema.ClientCapabilities()
         self._opening = SessionOpener(self._runtime, self._who, capabilities_of(client))
+        self._has_forms = shows_forms(client)
         return schema.InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
             agent_capabilities=_CAPABILITIES,
@@ -303,9 +307,10 @@ class Agent:
         """Send a prompt to the model. Its updates are sent before the response."""
         editor_session, text = self._sessions.get(request.session_id), text_of(request.prompt)
         # Nothing is awaited before this, so that the next message, a cancel, finds the prompt.
-        turn = asyncio.ensure_future(
-            self._ask("prompt.send", session_id=request.session_id, text=text)
-        )
+        with answered_by(EditorAnswers(self._editor, self._who, self._has_forms)):
+            turn = asyncio.ensure_future(
+                self._ask("prompt.send", session_id=request.session_id, text=text)
+            )
         editor_session.turns.add(turn)
         turn.add_done_callback(editor_session.turns.discard)
         try:

@@ -108,7 +108,7 @@ def _failure(result: PromptResult) -> StopReason:
             return "refusal"
         case "incomplete" | "max_tokens":
             return "max_tokens"
-        case "max_steps" | "max_calls":
+        case "max_steps" | "max_calls" | "max_cost":
             return "max_turn_requests"
         case "failed" | "empty" | None:
             text = result.error or "the prompt was not answered"

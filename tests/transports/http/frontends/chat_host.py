@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -102,20 +103,25 @@ async def chat_host(
     *replies: Json | Reply,
     origins: tuple[str, ...] = (),
     heartbeat: float = 15.0,
+    tokens_file: Path | None = None,
     **config: Any,
 ) -> AsyncGenerator[ChatHost]:
     tools = ChatTools()
     with Provider(*replies) as provider:
         client = AsyncOpenAI(api_key="none", base_url=provider.url, max_retries=0)
         adapter = OpenAIAdapter(model="scripted", client=client)
-        asked = RuntimeConfig(
-            host_tool_registry=tools.registry(), adapter=adapter, drain_seconds=1.0, **config
-        )
+        options: dict[str, Any] = {"drain_seconds": 1.0, **config}
+        asked = RuntimeConfig(host_tool_registry=tools.registry(), adapter=adapter, **options)
         async with (
             client,
             create_runtime(asked) as runtime,
             HttpServer(
-                runtime, port=0, tokens=TOKENS, allowed_origins=origins, heartbeat=heartbeat
+                runtime,
+                port=0,
+                tokens=TOKENS,
+                tokens_file=tokens_file,
+                allowed_origins=origins,
+                heartbeat=heartbeat,
             ) as server,
             httpx2.AsyncClient(base_url=server.url, timeout=PATIENCE) as http,
         ):

@@ -59,20 +59,18 @@ class Frontends:
         receive: Receive,
         send: Send,
     ) -> None:
-        """Send a turn until it is over, the client disconnects or the server closes. The turn goes
-        on in any case.
-        """
-        async with self.connections.open_reader(end, receive) as disconnected:
-
-            def early_end() -> Refused | None:
-                if not end.ended.is_set():
-                    return None
-                return Refused(
-                    "closing", "the server is closing; the turn can be continued when it is back"
-                )
-
+        """Send a turn until it is over or the client disconnects; the turn goes on then."""
+        async with self.connections.open_reader(_Draining(), receive) as disconnected:
+            disconnected.add_done_callback(lambda _: end.close())
             stream = FrameStream(send, encoding)
-            await stream.run(parts, "the chat", disconnected.done, early_end)
+            await stream.run(parts, "the chat", disconnected.done)
+
+
+class _Draining:
+    """A stream that a server which closes lets run to its end, for as long as it drains."""
+
+    def close(self) -> None:
+        """Go on: the end of the turn ends the stream."""
 
 
 class UiStreamEndpoint:

@@ -55,10 +55,10 @@ class FrameStream:
         parts: AsyncGenerator[TurnPart | str],
         operation: str,
         is_gone: Callable[[], bool],
-        refusal_at_end: Callable[[], Refused | None],
     ) -> None:
-        """Send the parts to their end. `refusal_at_end` says why they ended early, if they did."""
+        """Send the parts to their end, or until the client is gone."""
         encoding = self._encoding
+        refused: Refused | None = None
         try:
             async for part in parts:
                 if isinstance(part, str):
@@ -66,7 +66,6 @@ class FrameStream:
                     continue
                 for event in encoding.events(part):
                     await self._event(event)
-            refused = refusal_at_end()
         except Exception as error:
             refused = as_refused(error, operation)
         if is_gone():

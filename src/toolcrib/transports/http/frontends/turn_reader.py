@@ -32,6 +32,7 @@ from toolcrib.ledger.prompt_events import (
     ReasoningDelta,
     TextDelta,
 )
+from toolcrib.transports.http.frontends.pictures import pictures_of
 from toolcrib.transports.http.frontends.turn_parts import (
     ArgumentsPiece,
     CallBegun,
@@ -77,8 +78,6 @@ class _ReplyStep:
     """What was shown of the reply to one request."""
 
     number: int
-    is_seen_whole: bool
-    """Whether its pieces were heard from the first on; otherwise only the whole counts."""
     text: str = ""
     reasoning: str = ""
     reasoning_index: int = 0
@@ -123,7 +122,7 @@ class TurnReader:
                 if event.turn == self.turn:
                     yield from self._read_model(event)
             case TextDelta() | ReasoningDelta() | ArgumentsDelta() | HostedToolProgress():
-                if event.turn == self.turn and self._hears_whole(event.step):
+                if event.turn == self.turn and self._is_open(event.step):
                     yield from self._read_piece(event)
             case QuestionAsked() | QuestionAnswered() | QuestionClosed():
                 yield from _question(event)
@@ -135,7 +134,7 @@ class TurnReader:
     ) -> Iterator[TurnPart]:
         match event:
             case ModelAsked(step=step):
-                yield from self._begin_step(step, is_seen_whole=True)
+                yield from self._begin_step(step)
             case ModelResponded():
                 yield from self._responded(event)
             case PromptAnswered():
@@ -143,9 +142,9 @@ class TurnReader:
             case _:
                 assert_never(event)
 
-    def _hears_whole(self, step: int) -> bool:
-        """Whether the pieces of a step were heard from the first on."""
-        return self._step is not None and self._step.number == step and self._step.is_seen_whole
+    def _is_open(self, step: int) -> bool:
+        """Whether a step was heard from its start on; of any other, only the whole counts."""
+        return self._step is not None and self._step.number == step
 
     def _read_piece(
         self, event: TextDelta | ReasoningDelta | ArgumentsDelta | HostedToolProgress
@@ -229,11 +228,11 @@ class TurnReader:
             yield StepEnded(self._step.number)
             self._step = None
 
-    def _begin_step(self, number: int, *, is_seen_whole: bool) -> Iterator[TurnPart]:
+    def _begin_step(self, number: int) -> Iterator[TurnPart]:
         if self._step is not None and self._step.number == number:
             return
         yield from self.end()
-        self._step = _ReplyStep(number, is_seen_whole)
+        self._step = _ReplyStep(number)
         yield StepBegun(number)
 
     def _reset(self, *, keeps_reasoning: bool = False) -> Iterator[TurnPart]:
@@ -282,16 +281,20 @@ class TurnReader:
             yield ProseEnded(*prose)
 
     def _responded(self, event: ModelResponded) -> Iterator[TurnPart]:
-        yield from self._begin_step(event.step, is_seen_whole=False)
+        yield from self._begin_step(event.step)
         if event.status not in _COUNTED:
             yield from self._reset()
             return
         assert self._step is not None, "a step was begun just now"
         self._arguments |= arguments_in(event.items)
+        answer = answer_in(event.items)
+        if answer and not answer.startswith(self._step.text):
+            # Pieces were lost: the reader was too slow for them.
+            yield from self._reset(keeps_reasoning=True)
         yield from self._whole("reasoning", _rest(thought_in(event.items), self._step.reasoning))
         yield from self._end_prose()
         # Calls that the provider ran are recorded next, and belong before the text about them.
-        self._held_text = _rest(answer_in(event.items), self._step.text)
+        self._held_text = _rest(answer, self._step.text)
         if self._step.text:
             yield from self._flush()
 
@@ -357,6 +360,8 @@ class TurnReader:
             None if event.failure is None else event.failure.kind,
             event.artifact_id,
         )
+        if is_hosted:
+            yield from pictures_of(event)
 
 
 def _ending(event: ToolInvoked) -> CallEnding:
