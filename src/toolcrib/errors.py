@@ -66,9 +66,17 @@ What the model should see of a failure is data, not an exception: `toolcrib.fail
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from toolcrib.failures import FAILURE_KINDS, Failure, FailureKind, Fault
+from toolcrib.failures import (
+    FAILURE_KINDS,
+    EvaluationPhase,
+    EvaluationReason,
+    Failure,
+    FailureKind,
+    Fault,
+    RefusalKind,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,28 +84,6 @@ if TYPE_CHECKING:
 
     from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.tools.code_interpreter import GeneratedFile
-
-
-EvaluationPhase = Literal["render", "request", "response", "parse", "tool", "budget"]
-EvaluationReason = Literal[
-    "max_steps", "max_tokens", "max_calls", "max_cost", "incomplete", "refused", "failed", "empty"
-]
-"""A limit of the budget that is spent, or what came of the model's last response."""
-
-
-RefusalKind = Literal[
-    "unauthorized",
-    "forbidden",
-    "invalid",
-    "not_found",
-    "conflict",
-    "busy",
-    "too_many_requests",
-    "too_large",
-    "unavailable",
-    "closing",
-    "internal",
-]
 
 
 class ToolcribError(Exception):
