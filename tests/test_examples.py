@@ -55,6 +55,18 @@ def test_an_agent_waits_for_a_person_and_goes_on() -> None:
     assert "ledger verified" in after
 
 
+def test_tools_of_somebody_else_are_governed() -> None:
+    """A plain function of another toolset waits for a person, and runs after the yes."""
+    done = run("governed_agent.py")
+
+    assert done.returncode == 0, done.stderr
+    before, after = done.stdout.split("2. Somebody says yes")
+    assert "waiting: toolset:files/delete_file {'path': 'a.txt'}" in before
+    assert "deleted" not in before
+    assert "ann: delete_file -> deleted a.txt" in after
+    assert "decided: delete_file approve by person bob" in after
+
+
 def test_a_stream_shows_what_happens_while_it_does() -> None:
     """Reasoning, arguments, progress, code and its output come before the answer, in order."""
     done = run("live_stream.py")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.rule import Rule
     from toolcrib.approval.terminal import TerminalApprover
     from toolcrib.calls.executor import Executor
-    from toolcrib.calls.hook_reply import Refuse
+    from toolcrib.calls.hook_chain import Refuse
     from toolcrib.calls.hooks import GlobalHooks, Hooks
     from toolcrib.calls.outcome import CallRequest, Limits, Outcome
     from toolcrib.errors import (
@@ -145,7 +145,7 @@ if not TYPE_CHECKING:
             "toolcrib.approval.terminal": ("TerminalApprover",),
             "toolcrib.approval.caller": ("Caller",),
             "toolcrib.calls.executor": ("Executor",),
-            "toolcrib.calls.hook_reply": ("Refuse",),
+            "toolcrib.calls.hook_chain": ("Refuse",),
             "toolcrib.calls.hooks": ("GlobalHooks", "Hooks"),
             "toolcrib.calls.outcome": ("CallRequest", "Limits", "Outcome"),
             "toolcrib.errors": (

@@ -1,4 +1,4 @@
-"""Why a call did not give a result, as data that a program can read."""
+"""Why a call, a prompt or an operation did not give a result, as data that a program can read."""
 
 from __future__ import annotations
 
@@ -45,3 +45,26 @@ class Failure:
     error_type: str | None = None
     still_running: bool = False
     """True when a handler outlived its time limit and could not be stopped."""
+
+
+EvaluationPhase = Literal["render", "request", "response", "parse", "tool", "budget"]
+EvaluationReason = Literal[
+    "max_steps", "max_tokens", "max_calls", "max_cost", "incomplete", "refused", "failed", "empty"
+]
+"""A limit of the budget that is spent, or what came of the model's last response."""
+
+
+RefusalKind = Literal[
+    "unauthorized",
+    "forbidden",
+    "invalid",
+    "not_found",
+    "conflict",
+    "busy",
+    "too_many_requests",
+    "too_large",
+    "unavailable",
+    "closing",
+    "internal",
+]
+"""Why an operation of a runtime was not done."""

@@ -74,9 +74,10 @@ URLS = st.sampled_from(["https://good.example/mcp", "https://evil.example/mcp"])
 DOMAINS = st.lists(st.sampled_from(["a.example", "b.example", "c.example"]), max_size=2).map(tuple)
 BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "allowed": DOMAINS,
-    "allowed_domains": DOMAINS,
+    "allowed_domains": st.sampled_from([("a.example",), ("a.example", "b.example")]),
     "blocked": DOMAINS,
     "city": st.sampled_from(["Paris", "Rome"]),
+    "domain": st.sampled_from(["a.example", "x.a.example"]),
     "country_code": st.sampled_from(["FR", "IT"]),
     "frame_duration_ms": st.sampled_from([20, 40]),
     "image_url": URLS,
@@ -99,6 +100,8 @@ def values(name: str, annotation: Any) -> st.SearchStrategy[Any]:
         return st.one_of([values(name, each) for each in inner])
     if annotation is type(None):
         return st.none()
+    if name == "value" and annotation is str:
+        return st.sampled_from(["alpha", "beta"])
     if name in BY_NAME and annotation is not bool and not is_dataclass(annotation):
         return BY_NAME[name]
     if origin is Literal:
@@ -169,7 +172,12 @@ def tool_with(value: Any) -> PreparedTool:
             )
         case _:
             return prepare(
-                HostedTool[Any](kind="tried", name="tried", description="Is tried.", config=value)
+                HostedTool[Any](
+                    kind=getattr(value, "kind", "tried"),
+                    name="tried",
+                    description="Is tried.",
+                    config=value,
+                )
             )
 
 

@@ -11,7 +11,16 @@ import pytest
 from pydantic import BaseModel
 
 from tests.calls.runs import Run, run
-from toolcrib import Approve, CallbackApprover, Limits, ToolResult, tool
+from toolcrib import (
+    Approve,
+    CallbackApprover,
+    Executor,
+    Limits,
+    Session,
+    ToolInvoked,
+    ToolResult,
+    tool,
+)
 from toolcrib.approval.decision import ApprovalRequest
 
 
@@ -303,3 +312,21 @@ async def test_a_limit_of_results_is_the_executors_unless_the_tool_has_one() -> 
     ended = await give("0123456789", limits=Limits(max_result_chars=8))
     assert ended.outcome.artifact_id
     assert not (await give("0123456789", limits=Limits(max_result_chars=10))).outcome.artifact_id
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+async def test_a_generator_is_read_once_for_all(wrapped: bool) -> None:
+    """F17: the text, the value and the record have the same three numbers."""
+
+    @tool
+    def count() -> Any:
+        """Count."""
+        numbers = (number for number in range(3))
+        return ToolResult(value=numbers) if wrapped else numbers
+
+    session = Session()
+    outcome = await Executor(session, [count]).call("count")
+    assert (outcome.text, outcome.value) == ("[0,1,2]", [0, 1, 2])
+    (invoked,) = session.events(kinds=(ToolInvoked.kind,))
+    assert isinstance(invoked, ToolInvoked)
+    assert invoked.value == [0, 1, 2]

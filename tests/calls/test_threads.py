@@ -6,8 +6,9 @@ import threading
 import pytest
 
 from tests.helpers.patience import PATIENCE
+from toolcrib import Executor, Session, tool
 from toolcrib.calls import threads
-from toolcrib.calls.threads import WorkerThreads
+from toolcrib.calls.threads import WorkerThreads, shared_threads
 
 
 class TestSubmit:
@@ -114,3 +115,22 @@ class TestIdleness:
         assert not first.is_alive()
         second = await workers.submit(threading.current_thread)
         assert second is not first
+
+
+async def test_sessions_share_their_threads() -> None:
+    """F17: 40 sessions with a sync call each, one after the other, take one thread and not 40."""
+
+    @tool
+    def where() -> str:
+        """Say which thread it is."""
+        return threading.current_thread().name + str(threading.get_ident())
+
+    names = [(await Executor(Session(), [where]).call("where")).text for _ in range(40)]
+    assert len(set(names)) <= 2  # a thread that has just answered may not be idle yet
+
+
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    """The idle threads of the parent are not there; a job for one of them would never run."""
+    before = shared_threads()
+    threads._forget_threads()  # pyright: ignore[reportPrivateUsage]
+    assert shared_threads() is not before

@@ -132,11 +132,36 @@ def test_a_derived_prompt_keeps_its_output_type() -> None:
     assert rendered.output.name == "Plan"
 
 
-@pytest.mark.parametrize("output_type", [int, dict, list[Plan], Plan([]), "Plan"])
+@pytest.mark.parametrize(
+    ("output_type", "answer", "value"),
+    [
+        (list[int], '{"value": [1, 2]}', [1, 2]),
+        (int, '{"value": 7}', 7),
+        (list[Plan], '{"value": [{"steps": []}]}', [Plan([])]),
+        (Literal["yes", "no"], '{"value": "no"}', "no"),
+        (int | None, '{"value": null}', None),
+        (dict[str, float], '{"value": {"a": 0.5}}', {"a": 0.5}),
+    ],
+    ids=str,
+)
+def test_types_without_fields_are_wrapped(output_type: Any, answer: str, value: Any) -> None:
+    """Finding 19: `Prompt[list[int]]` works. Providers ask for an object, so the value is the one
+    field of it, and a fault says where it is.
+    """
+    output = Prompt(ns="a", key="b", sections=[section()], output_type=output_type).render().output
+
+    assert output is not None
+    assert (output.schema["type"], output.schema["required"]) == ("object", ["value"])
+    assert output.parse(answer) == value
+    with pytest.raises(OutputMismatch, match="/value"):
+        output.parse('{"value": {"x": []}}')
+
+
+@pytest.mark.parametrize("output_type", [dict, list, Any, bytes, Plan([]), "Plan"])
 def test_other_output_types_are_refused(output_type: Any) -> None:
-    """An answer is an object with named fields; found when the prompt is written."""
+    """A type that says nothing of the answer; found when the prompt is written."""
     with pytest.raises(
-        InvalidPrompt, match="prompt 'a:b': a prompt's output is a dataclass or a pydantic model"
+        InvalidPrompt, match="prompt 'a:b': a prompt's output is a dataclass, a pydantic model"
     ):
         Prompt(ns="a", key="b", sections=[section()], output_type=output_type)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ from tests.runtime.host_runtime import (
 )
 from toolcrib import (
     ApprovalRequested,
+    ArgumentsDelta,
     PromptResult,
+    ReasoningDelta,
     RuntimeConfig,
     SqliteStore,
     TextDelta,
@@ -45,7 +48,8 @@ SCENARIO = """
 name: clerk
 turns:
   - steps:
-      - calls: [{tool: add, arguments: {a: 1, b: 2}, as: sum}]
+      - think: "I must add."
+        calls: [{tool: add, arguments: {a: 1, b: 2}, as: sum}]
       - say: "It is {{ sum.text }}, I am quite sure of that."
 """
 
@@ -78,6 +82,12 @@ async def test_a_turn_yields_typed_events_and_last_its_result() -> None:
     assert text == "It is 3, I am quite sure of that."
     assert sum(isinstance(event, TextDelta) for event in events) > 1
     assert wanted == [ToolProgress, ToolInvoked, PromptAnswered]
+    thoughts = [event.text for event in events if isinstance(event, ReasoningDelta)]
+    assert "".join(thoughts) == "I must add."
+    pieces = [event for event in events if isinstance(event, ArgumentsDelta)]
+    [invoked] = [event for event in events if isinstance(event, ToolInvoked)]
+    assert {piece.call_id for piece in pieces} == {invoked.call_id}
+    assert json.loads("".join(piece.text for piece in pieces)) == {"a": 1, "b": 2}
     assert isinstance(events[-1], PromptResult)
     assert turn.result is events[-1]
     assert (events[-1].status, events[-1].text) == ("completed", text)

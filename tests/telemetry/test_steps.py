@@ -144,10 +144,7 @@ def test_a_step_begins_when_files_are_there(collected: Collected, tmp_path: Path
     assert seconds(collected.span(CHAT))[0] == pytest.approx(asked.at, abs=1e-6)
 
 
-@pytest.mark.parametrize("is_streamed", [False, True])
-async def test_provider_run_calls_are_events_of_their_step(
-    collected: Collected, is_streamed: bool
-) -> None:
+async def test_provider_run_calls_are_events_of_their_step(collected: Collected) -> None:
     """R43, N3: nobody measured them, so they are no spans; they are on the step that they were
     made in, in order, with the attributes of a call.
     """
@@ -158,7 +155,7 @@ async def test_provider_run_calls_are_events_of_their_step(
 
     with bench(first, second) as (adapter, _):
         prompt = ask(add, hosted=[web_search_tool()])
-        await adapter.evaluate_async(prompt, session=session, stream=is_streamed)
+        await adapter.evaluate_async(prompt, session=session)
 
     steps = [[event for event in span.events] for span in collected.all(CHAT)]
     assert [[(e.attributes or {})["gen_ai.tool.call.id"] for e in step] for step in steps] == [
@@ -182,6 +179,20 @@ async def test_provider_run_calls_are_events_of_their_step(
     told = labels(tool="web_search", type="extension", agent="test:ask")
     assert collected.counts("toolcrib.calls")[told] == 3
     assert told not in collected.durations()
+
+
+async def test_provider_run_calls_of_a_stream_are_spans(collected: Collected) -> None:
+    """R43, N3: a stream shows when they began and ended, so that they have a duration."""
+    session = Session("s1")
+    collected.watch(session)
+    with bench(response(searched(1), message("Fine."))) as (adapter, _):
+        await adapter.evaluate_async(ask(hosted=[web_search_tool()]), session=session, stream=True)
+
+    span = collected.span("execute_tool web_search")
+    assert attributes(span)["gen_ai.tool.call.id"] == "ws_1"
+    assert collected.span(CHAT).events == ()
+    told = labels(tool="web_search", type="extension", agent="test:ask")
+    assert told in collected.durations()
 
 
 async def test_a_search_in_the_providers_files_is_an_access_to_data(collected: Collected) -> None:

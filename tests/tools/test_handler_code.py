@@ -13,6 +13,7 @@ import pytest
 
 from toolcrib.context import AgentContext
 from toolcrib.tools.handler_code import code_of
+from toolcrib.tools.prepared_tool import prepare
 from toolcrib.toolsets import BaseTool, Toolset
 
 MODULE = """
@@ -252,7 +253,7 @@ class OtherDesk(Desk):
 def test_the_code_of_a_tool_class_counts_in_a_toolset() -> None:
     """The toolset wraps the method; the class and its settings are in the identity all the same."""
     digests = [
-        next(iter(getattr(toolset, "_executor").tools.values())).ref.digest  # noqa: B009
+        prepare(toolset.served_tools()[0]).ref.digest
         for toolset in (
             Toolset(AgentContext(), [Desk("a")]),
             Toolset(AgentContext(), [Desk("a")]),

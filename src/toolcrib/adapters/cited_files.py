@@ -56,14 +56,21 @@ def cites_files(item: Item) -> bool:
     )
 
 
+def files_of_value(value: Any) -> tuple[GeneratedFile, ...]:
+    """The files of a result, where it is of a type that has files."""
+    files: Any = getattr(value, "files", ())
+    if not isinstance(files, tuple):
+        return ()
+    members = cast("tuple[Any, ...]", files)
+    return tuple(file for file in members if isinstance(file, GeneratedFile))
+
+
 def with_files(value: Any, files: Sequence[GeneratedFile]) -> Any:
     """A result with further files, where it is of a type that has files; else as it is."""
-    if not is_dataclass(value) or isinstance(value, type) or not hasattr(value, "files"):
+    is_result = is_dataclass(value) and not isinstance(value, type)
+    if not is_result or not isinstance(getattr(value, "files", None), tuple):
         return value
-    known: Any = getattr(value, "files")  # noqa: B009
-    if not isinstance(known, tuple):
-        return value
-    return replace(value, files=unique_files([*cast("tuple[Any, ...]", known), *files]))
+    return replace(value, files=unique_files([*files_of_value(value), *files]))
 
 
 def unique_files(files: Sequence[GeneratedFile]) -> tuple[GeneratedFile, ...]:

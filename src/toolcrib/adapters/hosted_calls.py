@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from pydantic_core import to_json
 
 from toolcrib.adapters.answer import answer_items, codec_view
-from toolcrib.adapters.cited_files import cites_files, with_files
+from toolcrib.adapters.cited_files import cites_files, files_of_value, with_files
 from toolcrib.adapters.codec import Codec, Invocation, RawItem
 from toolcrib.adapters.hosted_costs import HostedCosts
 from toolcrib.adapters.hosted_outputs import ToolRuns
@@ -106,7 +106,7 @@ def _with_result(invocation: Invocation, result: ToolResult[Any]) -> Invocation:
         message=result.message or invocation.message,
         success=result.success,
         error=None if result.success else result.message or invocation.error,
-        failure_kind="tool_error",
+        failure_kind=invocation.failure_kind if result.success else "tool_error",
     )
 
 
@@ -278,7 +278,8 @@ class HostedCalls:
         invocation = replace(ran.invocation, value=value)
         self.ran[index] = replace(ran, reading=reading, invocation=invocation)
         hide = self._credentials.hide
-        shown = tuple(replace(file, filename=hide(file.filename)) for file in files)
+        known = files_of_value(value) or files
+        shown = tuple(replace(file, filename=hide(file.filename)) for file in known)
         if ran.call_id not in cited or cited[ran.call_id].files != shown:
             await self._record_files(ran, shown, turn)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.adapters.items import mapping_of, maybe_text, text_of
+from toolcrib.adapters.items import mapping_of, text_of
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.prices.cost import Cost, CostPart
 from toolcrib.prices.price_list import SESSION_SECONDS, HostedUse
 from toolcrib.store.store import ask_store
+from toolcrib.tools.code_interpreter import CodeInterpreterResult, CodeRun
+from toolcrib.tools.shell import ShellResult
 
 if TYPE_CHECKING:
     from toolcrib.adapters.codec import Invocation
@@ -92,6 +94,10 @@ def _session_starts(session: Session, now: float) -> dict[str, float]:
 
 
 def _container_id(invocation: Invocation) -> str | None:
-    return getattr(invocation.value, "container_id", None) or maybe_text(
-        invocation.raw, "container_id"
-    )
+    for facts in (invocation.value, invocation.params):
+        match facts:
+            case CodeInterpreterResult() | CodeRun() | ShellResult():
+                return facts.container_id
+            case _:
+                pass
+    return None

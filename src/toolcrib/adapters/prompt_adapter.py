@@ -158,6 +158,19 @@ class PromptAdapter(ABC):
         """Go on where a prompt stopped, as `resume_async` does, and yield what happens."""
         return self._stream(self.resume_async, prompt, session, options)
 
+    def stream_blocking(
+        self, prompt: Prompt[O], *, session: Session | None = None, **options: Unpack[Options]
+    ) -> Generator[Event | PromptResponse[O]]:
+        """Like `stream`, in a program without an event loop: `for event in
+        adapter.stream_blocking(prompt)`. Leaving the loop cancels the evaluation.
+        """
+        stream = self.stream(prompt, session=session, **options)
+        try:
+            while not stream.is_over:
+                yield self._portal.run(stream.__anext__, "stream")
+        finally:
+            self._portal.run(stream.aclose, "stream")
+
     def _stream(
         self,
         evaluate: Callable[..., Coroutine[Any, Any, PromptResponse[O]]],

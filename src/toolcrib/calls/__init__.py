@@ -9,15 +9,24 @@ from toolcrib._lazy import lazy_exports
 if TYPE_CHECKING:
     from toolcrib.calls.execute import Runner
     from toolcrib.calls.executor import Executor
+    from toolcrib.calls.hook_chain import Refuse
     from toolcrib.calls.hooks import (
         GlobalHooks,
         GlobalPostHook,
         GlobalPreHook,
+        Hook,
+        HookEvent,
         Hooks,
         PostHook,
         PreHook,
         PreReply,
-        Refuse,
+    )
+    from toolcrib.calls.lifecycle import (
+        HookedPrompt,
+        HookedReply,
+        HookedRequest,
+        HookedSession,
+        HookedTurn,
     )
     from toolcrib.calls.nested_calls import current_context
     from toolcrib.calls.outcome import CallRequest, Limits, Outcome, Status
@@ -28,6 +37,13 @@ __all__ = [
     "GlobalHooks",
     "GlobalPostHook",
     "GlobalPreHook",
+    "Hook",
+    "HookEvent",
+    "HookedPrompt",
+    "HookedReply",
+    "HookedRequest",
+    "HookedSession",
+    "HookedTurn",
     "Hooks",
     "Limits",
     "Outcome",
@@ -46,15 +62,24 @@ if not TYPE_CHECKING:
         {
             "toolcrib.calls.execute": ("Runner",),
             "toolcrib.calls.executor": ("Executor",),
+            "toolcrib.calls.hook_chain": ("Refuse",),
             "toolcrib.calls.hooks": (
                 "GlobalHooks",
                 "GlobalPostHook",
                 "GlobalPreHook",
+                "Hook",
+                "HookEvent",
                 "Hooks",
                 "PostHook",
                 "PreHook",
                 "PreReply",
-                "Refuse",
+            ),
+            "toolcrib.calls.lifecycle": (
+                "HookedPrompt",
+                "HookedReply",
+                "HookedRequest",
+                "HookedSession",
+                "HookedTurn",
             ),
             "toolcrib.calls.nested_calls": ("current_context",),
             "toolcrib.calls.outcome": ("CallRequest", "Limits", "Outcome", "Status"),

@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolcrib.calls.admission import needs_thread
 from toolcrib.calls.redaction import loggable
-from toolcrib.calls.threads import WorkerThreads
+from toolcrib.calls.threads import shared_threads
 from toolcrib.errors import CallEnded, ControlFlow, SandboxUnavailable, ToolTimeout
 from toolcrib.failures import Failure
 from toolcrib.tools.identity import Place
@@ -48,10 +48,6 @@ class Execution:
         self._default_timeout = default_timeout
         self._given_up: set[asyncio.Future[Any]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-
-    @cached_property
-    def _threads(self) -> WorkerThreads:
-        return WorkerThreads()
 
     def check_place(self, call: Call) -> None:
         """End a call of a tool that is not local when nothing here can run it."""
@@ -114,7 +110,7 @@ class Execution:
             return self._runners[tool.ref.place].run(call)
         if tool.is_async:
             return tool.invoke(call.params, call.context)
-        return self._threads.submit(tool.invoke, call.params, call.context)
+        return shared_threads().submit(tool.invoke, call.params, call.context)
 
     def _limit(self, call: Call, timeout: float | None) -> float:
         """How many seconds the call has, by its timeout and its deadline."""

@@ -236,6 +236,25 @@ class Executor:
         """What the model is told of each tool; the same object until the tools change."""
         return self._table.declarations()
 
+    def instructions(self) -> str | None:
+        """The texts that the available tools add to a model's instructions, asked now; None when
+        they add nothing.
+        """
+        return self._table.instructions(self._instruction_context)
+
+    def _instruction_context(self) -> ToolContext:
+        session = self.session
+        return ToolContext(
+            session_id=session.session_id,
+            cwd=session.cwd,
+            environment=dict(session.environment),
+            metadata=dict(session.metadata),
+            turn=session.turn,
+            deps=session.deps,
+            session=session,
+            bus=session.bus,
+        )
+
     @property
     def tools(self) -> Mapping[str, PreparedTool]:
         """The tools that can be called now, by name."""

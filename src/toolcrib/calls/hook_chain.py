@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from inspect import isawaitable
 from types import CoroutineType
 from typing import Any, NamedTuple
@@ -12,11 +13,19 @@ from pydantic_core import from_json, to_json
 
 from toolcrib.approval.decision import Answer
 from toolcrib.calls.call import Call
-from toolcrib.calls.hook_reply import Refuse
 from toolcrib.calls.validate import take
 from toolcrib.errors import ApprovalRequired, CallEnded, ControlFlow, HookFailed, ToolTimeout
 
 AnyHook = Callable[..., Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Returned by a hook that comes before something: it does not happen, for this reason. The
+    model reads the reason of a refused call.
+    """
+
+    reason: str
 
 
 class HookStep(NamedTuple):

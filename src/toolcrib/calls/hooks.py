@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 
 from toolcrib.approval.decision import Answer
 from toolcrib.approval.globs import has_wildcard, name_matches
-from toolcrib.calls.hook_chain import AnyHook, HookChain, HookStep
-from toolcrib.calls.hook_reply import Refuse
+from toolcrib.calls.hook_chain import AnyHook, HookChain, HookStep, Refuse
 from toolcrib.errors import InvalidHooks
 
 if TYPE_CHECKING:

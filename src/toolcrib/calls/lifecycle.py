@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from toolcrib.calls.hook_chain import bounded, hook_name
-from toolcrib.calls.hook_reply import Refuse
+from toolcrib.calls.hook_chain import Refuse, bounded, hook_name
 from toolcrib.errors import describe_error
 
 if TYPE_CHECKING:

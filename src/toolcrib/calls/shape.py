@@ -36,7 +36,7 @@ from toolcrib.ledger.encoding import (
 from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from toolcrib.calls.call import Call
     from toolcrib.calls.tool_table import ToolTable
@@ -93,6 +93,9 @@ def _render(call: Call) -> None:
         if not result.success:
             call.failure = Failure("tool_error", message or f"`{call.name}` failed.")
     try:
+        if hasattr(value, "__next__"):
+            # It can be read only once, and the record, the model and the program all want it.
+            call.value = value = list(cast("Iterator[Any]", value))
         call.value_json = encoded = encode_value(value)
         if not is_readable(encoded):
             raise PydanticSerializationError(_UNREADABLE)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import queue
 import threading
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 IDLE_SECONDS = 10.0
+"""How long an idle thread is kept."""
 
 
 @dataclass(slots=True)
@@ -67,6 +69,26 @@ class WorkerThreads:
             del job
             with self._lock:
                 self._idle.append(inbox)
+
+
+_shared = WorkerThreads()
+
+
+def shared_threads() -> WorkerThreads:
+    """The threads of this process. Sessions share them: many sessions with a sync call each now and
+    then need no more threads than calls that run at the same time.
+    """
+    return _shared
+
+
+def _forget_threads() -> None:
+    # The threads of the parent are not here, and a job for an idle one of them would never run.
+    global _shared
+    _shared = WorkerThreads()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 def _run(job: _ThreadJob) -> None:

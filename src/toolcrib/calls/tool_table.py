@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.policy_lint import ToolArguments
     from toolcrib.approval.rule import Verdict
     from toolcrib.calls.call import Call
+    from toolcrib.tools.context import ToolContext
     from toolcrib.tools.identity import BindTo
 
 
@@ -150,6 +151,15 @@ class ToolTable:
         if all(tool.tool.available_when is None for tool in tools):
             self._declarations = declarations
         return declarations
+
+    def instructions(self, make_context: Callable[[], ToolContext]) -> str | None:
+        """The instructions of the available tools, separated by blank lines."""
+        texts = [
+            tool.tool.instruction(make_context()) or ""
+            for tool in self._pinned.values()
+            if tool.tool.instruction is not None and is_available(tool.tool)
+        ]
+        return "\n\n".join(filter(None, texts)) or None
 
     def resolve(self, call: Call) -> PreparedTool:
         """The call's tool, or the end of the call."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
+
+from pydantic_core import from_json, to_json
 
 from toolcrib.approval.grant import PastCall
 from toolcrib.ledger.events import (
@@ -160,7 +162,7 @@ def _with_files(value: Any, files: Sequence[GeneratedFile]) -> Any:
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         if "files" in fields:
-            return {**fields, "files": [asdict(file) for file in files]}
+            return {**fields, "files": from_json(to_json(files))}
         return fields
     return value
 

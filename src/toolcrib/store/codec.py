@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -107,3 +108,24 @@ def encode_settings(settings: dict[str, Any]) -> bytes:
 def decode_settings(data: bytes) -> dict[str, Any]:
     """Read settings back."""
     return _decode(dict[str, Any], data)
+
+
+_LEAST_PACKED = 16_384
+
+
+def packed_artifact(text: str) -> str | bytes:
+    """An artifact as its row has it: a long base64 text, such as a picture, as the bytes that it
+    stands for.
+    """
+    if len(text) < _LEAST_PACKED or not text.isascii():
+        return text
+    try:
+        data = base64.b64decode(text, validate=True)
+    except ValueError:
+        return text
+    return data if unpacked_artifact(data) == text else text
+
+
+def unpacked_artifact(row: str | bytes) -> str:
+    """The artifact of a row."""
+    return row if isinstance(row, str) else base64.b64encode(row).decode()

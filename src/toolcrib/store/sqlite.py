@@ -17,6 +17,7 @@ from toolcrib.ledger.record import Head, Record
 from toolcrib.prices.table import Prices, published_prices
 from toolcrib.store import sqlite_rows
 from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
+from toolcrib.store.codec import unpacked_artifact
 from toolcrib.store.leases import Leases
 from toolcrib.store.ledger_writer import DurableLedger
 from toolcrib.store.sqlite_call_reader import CallIndexReader
@@ -297,7 +298,7 @@ class SqliteStore:
             session_id,
             artifact_id,
         )
-        return sqlite_rows.unpacked(rows[0][0]) if rows else None
+        return unpacked_artifact(rows[0][0]) if rows else None
 
     def delete_payloads(self, lease: Lease, up_to: int) -> None:
         """Delete payloads, artifacts and used approvals, also from the write-ahead log."""

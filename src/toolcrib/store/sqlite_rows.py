@@ -6,7 +6,6 @@ too, and what a killed process left behind.
 
 from __future__ import annotations
 
-import base64
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
@@ -25,6 +24,7 @@ from toolcrib.store.codec import (
     decode_request,
     encode,
     encode_settings,
+    packed_artifact,
     put_back_edit,
     put_back_vote,
     take_out_edit,
@@ -150,7 +150,12 @@ class _Group:
                 self.used.append((approval_id, session_id))
             case ArtifactKept(artifact):
                 self.artifacts.append(
-                    (session_id, artifact.artifact_id, artifact.call_id, packed(artifact.text))
+                    (
+                        session_id,
+                        artifact.artifact_id,
+                        artifact.call_id,
+                        packed_artifact(artifact.text),
+                    )
                 )
             case SettingsKept(settings):
                 self.settings.append((encode_settings(settings), session_id))
@@ -479,24 +484,3 @@ def _watched(grant: Grant) -> float | None:
     """When the grant has to be recorded as expired; None when it never has to."""
     has_ended = grant.revoked_at is not None or grant.expired_at is not None
     return None if has_ended else grant.expires_at
-
-
-_LEAST_PACKED = 16_384
-
-
-def packed(text: str) -> str | bytes:
-    """An artifact as its row has it: a long base64 text, such as a picture, as the bytes that it
-    stands for.
-    """
-    if len(text) < _LEAST_PACKED or not text.isascii():
-        return text
-    try:
-        data = base64.b64decode(text, validate=True)
-    except ValueError:
-        return text
-    return data if unpacked(data) == text else text
-
-
-def unpacked(row: str | bytes) -> str:
-    """The artifact of a row."""
-    return row if isinstance(row, str) else base64.b64encode(row).decode()

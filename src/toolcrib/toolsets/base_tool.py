@@ -10,7 +10,7 @@ from dataclasses import replace
 from inspect import Parameter
 from typing import Any, ClassVar, cast
 
-from toolcrib.calls.threads import WorkerThreads
+from toolcrib.calls.threads import shared_threads
 from toolcrib.errors import InvalidTool
 from toolcrib.tools.decorator import FunctionTool
 from toolcrib.tools.signature import find_context
@@ -141,7 +141,6 @@ def _call_of(function: Callable[..., Any]) -> AsyncHandler:
     """The function as an async handler that takes the context first, and its arguments by name."""
     parameters = list(inspect.signature(function).parameters.values())
     context = find_context(parameters)
-    threads = WorkerThreads()
 
     @functools.wraps(function)
     async def call(ctx: Any, /, **args: Any) -> Any:
@@ -149,7 +148,7 @@ def _call_of(function: Callable[..., Any]) -> AsyncHandler:
             args[context.name] = ctx
         if inspect.iscoroutinefunction(function):
             return await function(**args)
-        return await threads.submit(functools.partial(function, **args))
+        return await shared_threads().submit(functools.partial(function, **args))
 
     first = Parameter("ctx", Parameter.POSITIONAL_ONLY, annotation=_context_type(context))
     arguments = [parameter for parameter in parameters if parameter is not context]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.calls.hooks import CALL_EVENTS, PROMPT_EVENTS, HookEvent
 from toolcrib.errors import UsageError
 from toolcrib.toolsets.run_contexts import ContextOf, RunContexts
-from toolcrib.toolsets.run_terms import RunTerms
+from toolcrib.toolsets.run_executor import RunTerms
 from toolcrib.toolsets.user_code import wrap_hooks
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -14,13 +14,16 @@ from toolcrib.errors import ResultDeferred, UsageError
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
 
+    from toolcrib.approval.approvers import Approver
     from toolcrib.approval.caller import Caller
+    from toolcrib.approval.policy import Policy
     from toolcrib.calls.call import Call
     from toolcrib.calls.execute import Runner
-    from toolcrib.calls.outcome import Outcome
+    from toolcrib.calls.hooks import Hooks
+    from toolcrib.calls.outcome import Limits, Outcome
     from toolcrib.session.session import Session
     from toolcrib.tools.context import ToolContext
-    from toolcrib.tools.identity import Place
+    from toolcrib.tools.identity import BindTo, Place
 
 
 class PackedValue(dict[str, Any]):
@@ -41,6 +44,27 @@ class PackedValue(dict[str, Any]):
 def unpack(value: Any) -> Any:
     """The value as the tool returned it."""
     return value.original if isinstance(value, PackedValue) else value
+
+
+@dataclass(frozen=True, slots=True)
+class RunTerms:
+    """What an executor of agent runs is made with. `hooks` know the run context of an agent."""
+
+    hooks: Hooks | None = None
+    policy: Policy | None = None
+    approver: Approver | None = None
+    limits: Limits | None = None
+    bind_to: BindTo = "code"
+
+    def options(self) -> dict[str, Any]:
+        """The terms as keyword arguments of an executor."""
+        return {
+            "hooks": self.hooks,
+            "policy": self.policy,
+            "approver": self.approver,
+            "limits": self.limits,
+            "bind_to": self.bind_to,
+        }
 
 
 class _Deferring:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checka
 
 from pydantic_core import from_json, to_json
 
-from toolcrib.calls.threads import WorkerThreads
+from toolcrib.calls.threads import shared_threads
 from toolcrib.errors import DuplicateTool, InvalidTool
 from toolcrib.tools.context import ToolContext
 from toolcrib.tools.decorator import FunctionTool
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from toolcrib.tools.identity import BindTo
     from toolcrib.tools.tool import Tool
-
-_THREADS = WorkerThreads()
 
 
 @runtime_checkable
@@ -142,7 +140,7 @@ class DeclaredTool(BaseTool):
         context = getattr(ctx, "tool_context", None) or ctx
         if ready.is_async:
             return await ready.invoke(params, context)
-        return await _THREADS.submit(ready.invoke, params, context)
+        return await shared_threads().submit(ready.invoke, params, context)
 
     def prepare(self, bind_to: BindTo) -> PreparedTool:
         """The tool for an executor, as it is."""

@@ -20,8 +20,7 @@ from toolcrib.tools.prepared_tool import PreparedTool, prepare
 from toolcrib.toolsets.base_tool import AsyncHandler, BaseTool
 from toolcrib.toolsets.base_toolset import BaseToolset, HookableToolsetTool, SignalRecorder
 from toolcrib.toolsets.run_contexts import ContextOf, RunContexts
-from toolcrib.toolsets.run_executor import DEFERRING, RunExecutor
-from toolcrib.toolsets.run_terms import RunTerms
+from toolcrib.toolsets.run_executor import DEFERRING, RunExecutor, RunTerms
 from toolcrib.toolsets.tool_styles import (
     AnyStyle,
     DeclaredTool,

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, cast
 
+from tests.helpers.byte_pieces import random_pieces
 from tests.helpers.patience import PATIENCE
 
 Json = dict[str, Any]
@@ -26,10 +27,13 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """A stream of events; with `is_cut`, the connection is lost after the last one."""
+    """A stream of events; with `is_cut`, the connection is lost after the last one, with
+    `is_split`, its bytes come in pieces that end anywhere.
+    """
 
     events: Sequence[Json]
     is_cut: bool = False
+    is_split: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +257,8 @@ class _Handler(BaseHTTPRequestHandler):
                     self._stream(number, events_of(body), is_cut=False)
                 else:
                     self._send(number, status, json.dumps(body), "application/json", extra)
-            case Events(events, is_cut):
-                self._stream(number, events, is_cut=is_cut)
+            case Events(events, is_cut, is_split):
+                self._stream(number, events, is_cut=is_cut, is_split=is_split)
             case Text(text, content_type):
                 self._send(number, 200, text, content_type, {})
             case Dropped():
@@ -272,13 +276,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _stream(self, number: int, events: Sequence[Json], *, is_cut: bool) -> None:
+    def _stream(
+        self, number: int, events: Sequence[Json], *, is_cut: bool, is_split: bool = False
+    ) -> None:
         self._start(number, 200, {"content-type": "text/event-stream"})
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        for event in events:
-            data = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+        whole = [f"event: {e['type']}\ndata: {json.dumps(e)}\n\n".encode() for e in events]
+        for data in random_pieces(b"".join(whole)) if is_split else whole:
             self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+            self.wfile.flush()
         if not is_cut:
             self.wfile.write(b"0\r\n\r\n")
 

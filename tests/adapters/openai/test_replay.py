@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def replay(path: Path, tmp_path: Path, *, stream: bool, is_offered: bool) -> Rep
     root = tmp_path / ("streamed" if stream else "blocking")
     root.mkdir()
     prompt = ask(add, hosted=everything(root) if is_offered else [])
-    replies = [each.events if stream else each.body for each in script]
+    replies = [replace(each.events, is_split=True) if stream else each.body for each in script]
     responses: list[PromptResponse[Any]] = []
     with bench(*replies) as (adapter, provider):
         # Whoever is asked for more than was recorded has said everything it had to say.
@@ -82,9 +83,9 @@ def replay(path: Path, tmp_path: Path, *, stream: bool, is_offered: bool) -> Rep
             try:
                 responses.append(adapter.evaluate(prompt, session=session, stream=stream))
             except PromptEvaluationError as error:
-                heard = script[len(provider.requests) - 1]
-                is_complete = heard.body["status"] == "completed" and "refus" not in str(error)
-                is_broken = stream and heard.is_broken
+                last = script[len(provider.requests) - 1]
+                is_complete = last.body["status"] == "completed" and "refus" not in str(error)
+                is_broken = stream and last.is_broken
                 if error.phase != ("request" if is_broken else "response") or is_complete:
                     raise
         check_answers(provider, script)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from random import Random
 from typing import Any, Protocol
 
 from tests.adapters.pydantic_ai.codecs.loopback_server import REFUSAL, Reply
@@ -50,20 +49,6 @@ class Stage:
             return REFUSAL
         line = self.script.pop(0)
         return line.streamed if is_streamed else line.blocking
-
-
-def random_pieces(body: bytes) -> Iterator[bytes]:
-    """The bytes in pieces that end anywhere: in the middle of an event, a line or a character. The
-    same bytes are always cut alike.
-    """
-    dice = Random(len(body))
-    place = 0
-    # Few pieces of long replies: each is a packet.
-    longest = max(40, len(body) // 40)
-    while place < len(body):
-        end = place + dice.randint(1, longest)
-        yield body[place:end]
-        place = end
 
 
 @contextmanager

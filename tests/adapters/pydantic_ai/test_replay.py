@@ -15,10 +15,11 @@ from pydantic_core import to_jsonable_python
 
 from tests.adapters.json_fields import Json
 from tests.adapters.openai.response_samples import recordings
-from tests.adapters.pydantic_ai.recording_server import random_pieces, stage
+from tests.adapters.pydantic_ai.recording_server import stage
 from tests.adapters.pydantic_ai.recordings import Recorded, by_provider, recorded
 from tests.adapters.pydantic_ai.script_replay import SERVER, Replayed, Theatre
 from tests.adapters.pydantic_ai.wire.traffic import Cited, Ran, Sent, Tokens
+from tests.helpers.byte_pieces import random_pieces
 from toolcrib import PromptResponse, ToolInvoked
 from toolcrib.adapters.codec import Invocation
 from toolcrib.adapters.pydantic_ai.codecs.native import NativeCodec

@@ -11,9 +11,11 @@ from toolcrib.tools.code_interpreter import (
     ExistingContainer,
     NetworkPolicy,
 )
+from toolcrib.tools.computer import ComputerConfig
 from toolcrib.tools.file_search import Comparison, FileSearchConfig, HybridWeights, Ranking
 from toolcrib.tools.image_generation import ImageGenerationConfig, ImageMask, SvgAuthor
 from toolcrib.tools.mcp import McpConfig, ToolFilter
+from toolcrib.tools.program import ProgramConfig
 from toolcrib.tools.shell import (
     ContainerShellConfig,
     HandlerShellConfig,
@@ -37,6 +39,8 @@ CONFIGS: list[tuple[str, type[Any]]] = [
     ("memory", MemoryConfig),
     ("tool_search", ToolSearchConfig),
     ("tool_search", HandlerToolSearchConfig),
+    ("program", ProgramConfig),
+    ("computer", ComputerConfig),
 ]
 
 
@@ -103,6 +107,8 @@ def _elsewhere(option: str, value: str) -> Sample:
 def _shell(option: str, **fields: Any) -> Sample:
     return Sample("shell", option, ContainerShellConfig(**fields), ContainerShellConfig())
 
+
+_SCREEN = ("environment", "display_width", "display_height")
 
 SAMPLES: list[Sample] = [
     _search("domain_filter.allowed", domain_filter=_ALLOWED),
@@ -204,4 +210,8 @@ SAMPLES: list[Sample] = [
         along=("local",),
     ),
     Sample("tool_search", "local", HandlerToolSearchConfig()),
+    *(
+        Sample("computer", option, ComputerConfig("browser", 1280, 800), ComputerConfig(), _SCREEN)
+        for option in _SCREEN
+    ),
 ]

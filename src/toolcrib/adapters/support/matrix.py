@@ -253,6 +253,25 @@ MEMORY: Final = support_table(
     elsewhere=f"only Anthropic defines this tool; {FALLBACK}",
 )
 
+COMPUTER: Final = support_table(
+    """
+                   openai
+    (tool)         yes
+    environment    yes
+    display_width  yes
+    display_height yes
+    """,
+    elsewhere=f"pydantic-ai has no such tool; {FALLBACK}",
+)
+
+PROGRAM: Final = support_table(
+    """
+           openai
+    (tool) yes
+    """,
+    elsewhere="pydantic-ai offers no programs there; let the model call the tools itself",
+)
+
 TOOL_SEARCH: Final = support_table(
     """
            openai responses anthropic
@@ -280,4 +299,6 @@ MATRIX: Final[Mapping[str, KindSupport]] = {
     "apply_patch": APPLY_PATCH,
     "memory": MEMORY,
     "tool_search": TOOL_SEARCH,
+    "program": PROGRAM,
+    "computer": COMPUTER,
 }

@@ -12,6 +12,7 @@ from toolcrib.tools.code_interpreter import (
     Container,
     ExistingContainer,
 )
+from toolcrib.tools.computer import ComputerConfig
 from toolcrib.tools.file_search import FileSearchConfig
 from toolcrib.tools.image_generation import ImageGenerationConfig
 from toolcrib.tools.mcp import McpConfig, ToolFilter
@@ -34,7 +35,7 @@ def options_of(config: object) -> dict[str, Any]:
         case FileSearchConfig(ranking=ranking):
             changed = _changed(ranking) if ranking is not None else {}
             return {**_changed(config, but=("ranking",)), **_named("ranking", changed)}
-        case ImageGenerationConfig():
+        case ImageGenerationConfig() | ComputerConfig():
             return _changed(config)
         case McpConfig():
             return _mcp(config)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from toolcrib.context import AgentContext
     from toolcrib.tools.prepared_tool import PreparedTool
     from toolcrib.toolsets.run_contexts import RunContexts
-    from toolcrib.toolsets.run_terms import RunTerms
+    from toolcrib.toolsets.run_executor import RunTerms
 
 _MOST_RUNS: Final = 1_000
 """Of how many runs the toolset is remembered, the latest ones."""

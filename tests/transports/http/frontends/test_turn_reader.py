@@ -9,8 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib.approval.question import Question
 from toolcrib.failures import Failure
-from toolcrib.ledger.events import CallInDoubt, CallStarted, Event, ToolInvoked, ToolOutput
+from toolcrib.ledger.events import (
+    CallInDoubt,
+    CallStarted,
+    Event,
+    QuestionAsked,
+    QuestionClosed,
+    ToolInvoked,
+    ToolOutput,
+)
 from toolcrib.ledger.prompt_events import (
     ArgumentsDelta,
     HostedToolProgress,
@@ -34,7 +43,9 @@ from toolcrib.transports.http.frontends.turn_parts import (
     CallOver,
     CallProgress,
     CallReady,
+    PictureShown,
     ProsePiece,
+    QuestionShown,
     SourceShown,
     StepReset,
     TurnBegun,
@@ -280,3 +291,37 @@ def test_every_kind_of_citation_is_a_source() -> None:
         SourceShown("file_2", "plot.png", None, "plot.png"),
         SourceShown("file_3", "file_3", None, "file_3"),
     ]
+
+
+def test_a_question_is_shown_until_it_is_over() -> None:
+    """The person sees what is asked and how to answer, and no longer than it can be answered."""
+    question = Question(
+        question_id="q", session_id="s", call_id="c", tool=GREET, text="Which Ada?", created_at=0.0
+    )
+    asking = QuestionAsked(**HERE, call_id="c", question=question)
+    over = QuestionClosed(**HERE, call_id="c", question_id="q", why="expired")
+
+    assert [part for part in parts_of([asking, over]) if isinstance(part, QuestionShown)] == [
+        QuestionShown("q", "c", "greet", "Which Ada?", {}),
+        QuestionShown("q", "c", is_open=False),
+    ]
+
+
+PICTURE = {"base64": "AAAA", "format": "png"}
+
+
+@pytest.mark.parametrize(
+    ("value", "origin", "count"),
+    [
+        (PICTURE, "provider", 1),
+        ({"images": [PICTURE, PICTURE]}, "provider", 2),
+        ({"images": [{"base64": "AAAA", "format": "svg"}]}, "provider", 0),
+        ({"base64": "toolcrib-artifact:data_0", "format": "png"}, "provider", 0),
+        (PICTURE, "local", 0),
+    ],
+)
+def test_only_pictures_of_the_provider_are_files(value: Any, origin: Any, count: int) -> None:
+    """No document that a page might run, and nothing that only looks like a reference."""
+    parts = parts_of([STARTED, invoked("c", value=value, origin=origin)])
+
+    assert len([part for part in parts if isinstance(part, PictureShown)]) == count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Generator
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.adapters.openai.scripted_provider import Events, call, events_of, mes
 from tests.node.peers import needs_node
 from tests.transports.http.frontends.chat_host import ADA, BOB, LEAD, ChatHost, chat_host
 from tests.transports.http.frontends.frontend_client import FrontendClient, Json, frontend_client
+from toolcrib.tools.image_generation import image_generation_tool
 from toolcrib.tools.web_search import web_search_tool
 
 pytestmark = needs_node
@@ -289,6 +291,18 @@ async def test_an_answer_is_not_regenerated(browser: FrontendClient) -> None:
     assert "cannot be regenerated" in shown["fault"]
 
 
+async def test_a_message_without_an_answer_can_be_tried_again(browser: FrontendClient) -> None:
+    """The button for another try works after a failure, which is what it is there for."""
+    async with chat_host() as host:
+        await open_chat(browser, host, "again")
+        failed = await browser.ask("ui.send", "again", text="How is the till?")
+        host.provider.add(DONE)
+        shown = await browser.ask("ui.regenerate", "again")
+
+    assert (failed["status"], shown["status"]) == ("error", "ready")
+    assert text_of(shown) == "All is well with the till."
+
+
 async def test_a_failed_prompt_is_an_error_of_the_chat(browser: FrontendClient) -> None:
     """The model's provider refuses: the person reads why."""
     async with chat_host() as host:
@@ -390,3 +404,30 @@ async def test_arguments_stream_while_the_model_writes_them(browser: FrontendCli
     ]
     assert ("input-streaming", {"name": "A"}) in inputs
     assert inputs[-1] == ("output-available", {"name": "Ada"})
+
+
+@pytest.mark.parametrize("size", [40, 30_000], ids=["in the ledger", "beside the ledger"])
+async def test_a_picture_is_a_file_of_the_message(browser: FrontendClient, size: int) -> None:
+    """A picture that the provider drew can be shown, also one that is kept beside the ledger, and
+    after a reload.
+    """
+    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(size)).decode()
+    drawn = {
+        "type": "image_generation_call",
+        "id": "ig_1",
+        "status": "completed",
+        "result": picture,
+        "output_format": "png",
+    }
+    async with chat_host(
+        response(drawn, message("A till.")), hosted_tools=[image_generation_tool()]
+    ) as host:
+        await open_chat(browser, host, f"picture-{size}")
+        shown = await browser.ask("ui.send", f"picture-{size}", text="Draw a till.")
+        path = f"/v1/ui-stream/picture-{size}/messages"
+        loaded = await host.client.get(path, headers=host.as_(ADA))
+
+    (file,) = parts_of(shown, "file")
+    assert (file["mediaType"], file["url"]) == ("image/png", f"data:image/png;base64,{picture}")
+    (again,) = [p for p in loaded.json()["messages"][-1]["parts"] if p["type"] == "file"]
+    assert again["url"] == file["url"]

@@ -36,8 +36,8 @@ def default_codecs(
         WebSearchCodec(provider),
     ]
     unknown = UnknownCallCodec(provider, [codec.native for codec in codecs])
-    refused = RefusedCodec(provider, "shell")
-    return {**{codec.kind: codec for codec in codecs}, refused.kind: refused, unknown.kind: unknown}
+    refused = [RefusedCodec(provider, kind) for kind in ("shell", "program")]
+    return {codec.kind: codec for codec in (*codecs, *refused, unknown)}
 
 
 def default_client_codecs(provider: str) -> tuple[ClientCodec, ...]:

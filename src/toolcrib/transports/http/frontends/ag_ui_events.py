@@ -19,6 +19,7 @@ from toolcrib.transports.http.frontends.turn_parts import (
     CallProgress,
     CallReady,
     ClientCallsWait,
+    PictureShown,
     ProseBegun,
     ProseEnded,
     ProsePiece,
@@ -81,7 +82,13 @@ class AgUiEncoding:
 
     def _turn_events(
         self,
-        part: TurnBegun | ApprovalShown | QuestionShown | SourceShown | ClientCallsWait | TurnOver,
+        part: TurnBegun
+        | ApprovalShown
+        | QuestionShown
+        | PictureShown
+        | SourceShown
+        | ClientCallsWait
+        | TurnOver,
     ) -> Iterator[AgUiEvent]:
         match part:
             case TurnBegun(session_id=session_id, turn=turn):
@@ -92,6 +99,9 @@ class AgUiEncoding:
                 yield _custom("toolcrib.approval_elsewhere", _approval(approval))
             case QuestionShown():
                 yield _custom("toolcrib.question", question_facts(part))
+            case PictureShown(media_type=media_type, url=url, call_id=call_id):
+                value = {"toolCallId": call_id, "mediaType": media_type, "url": url}
+                yield _custom("toolcrib.file", value)
             case SourceShown(title=title, url=url, file_name=file_name):
                 source = {"title": title, "url": url, "fileName": file_name}
                 yield _custom("toolcrib.source", _known(source))

@@ -11,6 +11,7 @@ from toolcrib.runtime.approval_operations import may_approve
 from toolcrib.runtime.event_reader import Envelope
 from toolcrib.runtime.session_events import typed_event
 from toolcrib.transports.http.frontends.chat_request import session_of
+from toolcrib.transports.http.frontends.pictures import with_pictures
 from toolcrib.transports.http.frontends.turn_parts import ApprovalShown, TurnPart
 from toolcrib.transports.http.frontends.turn_reader import TurnReader
 
@@ -48,7 +49,8 @@ async def past_turns(runtime: Runtime, chat_id: str, who: Principal) -> list[Pas
             past.append(PastTurn(event.turn, event.text))
             reader = TurnReader(event.turn)
         if past:
-            past[-1].parts.extend(reader.read(event))
+            async for part in with_pictures(runtime, who, reader.read(event)):
+                past[-1].parts.append(part)
     if past:
         await _add_pending(runtime, session_id, who, reader, past[-1])
         past[-1].parts.extend(reader.end())

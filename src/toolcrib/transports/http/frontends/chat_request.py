@@ -66,6 +66,8 @@ class ChatRequest:
 
     chat_id: str
     message: ChatMessage | None = None
+    is_retry: bool = False
+    """Whether the message was sent before, and is sent again because it got no answer."""
     decisions: tuple[ChatDecision, ...] = ()
     results: tuple[ChatToolResult, ...] = ()
     tools: tuple[ClientTool, ...] = ()

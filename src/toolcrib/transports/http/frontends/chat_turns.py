@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from toolcrib.errors import Refused
 from toolcrib.ledger.events import ApprovalRequested
+from toolcrib.ledger.prompt_events import PromptAnswered
 from toolcrib.runtime.approval_operations import may_approve
 from toolcrib.transports.http.frontends.chat_request import session_of
 from toolcrib.transports.http.frontends.client_calls import FrontendCalls
+from toolcrib.transports.http.frontends.pictures import with_pictures
 from toolcrib.transports.http.frontends.turn_parts import (
     ApprovalShown,
     ClientCallsWait,
@@ -109,6 +111,8 @@ class ChatTurns:
         session_id = await session_of(self._runtime, request.chat_id, self._who)
         facts = await self._open(session_id, request)
         running = self._running.get(session_id)
+        if request.is_retry:
+            await self._check_unanswered(session_id, facts.last_seq)
         if request.message is not None:
             if running is not None and running.calls.waiting:
                 # A new message instead of the results: the turn that waits for them is given up.
@@ -131,6 +135,20 @@ class ChatTurns:
 
         begin = self._work(session_id, resume, has_tools=bool(request.tools))
         return _Followed(session_id, begin, reader, after)
+
+    async def _check_unanswered(self, session_id: str, last_seq: int) -> None:
+        """Raise `Refused` (invalid) when the last prompt of a chat has its answer."""
+        start = await self._start(session_id)
+        if start is None:
+            return
+        async with self._operations.events(session_id, start.seq) as events:
+            while events.seq < last_seq and (event := await _next(events)) is not None:
+                if isinstance(event, PromptAnswered) and event.turn == start.turn:
+                    raise Refused(
+                        "invalid",
+                        "an answer cannot be regenerated: the session's ledger keeps every turn; "
+                        "send the message again as a new one",
+                    )
 
     async def _open(self, session_id: str, request: ChatRequest) -> SessionFacts:
         # The tools of a turn that runs are those that it began with.
@@ -270,7 +288,8 @@ class ChatTurns:
                 if isinstance(event, str):
                     yield "quiet"
                     continue
-                for part in reader.read(event):
+                read = reader.read(event)
+                async for part in with_pictures(self._runtime, self._who, read):
                     yield part
                 if isinstance(event, ApprovalRequested) and event.request.caller.is_model:
                     shown.add(event.request.approval_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -144,6 +144,22 @@ class QuestionShown:
 
 
 @dataclass(frozen=True, slots=True)
+class PictureShown:
+    """A picture that the provider made, as base64; with `artifact_id`, it has yet to be loaded."""
+
+    session_id: str
+    call_id: str
+    media_type: str
+    base64: str = field(repr=False)
+    artifact_id: str | None = None
+
+    @property
+    def url(self) -> str:
+        """The picture as an address."""
+        return f"data:{self.media_type};base64,{self.base64}"
+
+
+@dataclass(frozen=True, slots=True)
 class SourceShown:
     """The answer cites a page or a file."""
 
@@ -182,6 +198,7 @@ TurnPart: TypeAlias = (
     | CallOver
     | ApprovalShown
     | QuestionShown
+    | PictureShown
     | SourceShown
     | ClientCallsWait
     | TurnOver

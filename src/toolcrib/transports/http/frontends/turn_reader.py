@@ -33,6 +33,7 @@ from toolcrib.ledger.prompt_events import (
     ReasoningDelta,
     TextDelta,
 )
+from toolcrib.transports.http.frontends.pictures import pictures_of
 from toolcrib.transports.http.frontends.turn_parts import (
     ArgumentsPiece,
     CallBegun,
@@ -362,6 +363,8 @@ class TurnReader:
             None if event.failure is None else event.failure.kind,
             event.artifact_id,
         )
+        if is_hosted:
+            yield from pictures_of(event)
 
 
 def _ending(event: ToolInvoked) -> CallEnding:

@@ -13,6 +13,7 @@ from toolcrib.transports.http.frontends.turn_parts import (
     CallProgress,
     CallReady,
     ClientCallsWait,
+    PictureShown,
     ProseBegun,
     ProseEnded,
     ProsePiece,
@@ -63,7 +64,7 @@ def ui_chunks(part: TurnPart) -> Iterator[Chunk]:
             yield {"type": "finish-step"}
         case ProseBegun() | ProsePiece() | ProseEnded():
             yield _prose_chunk(part)
-        case SourceShown():
+        case SourceShown() | PictureShown():
             yield source_chunk(part)
         case ClientCallsWait():
             yield {"type": "finish", "finishReason": "tool-calls"}
@@ -127,8 +128,10 @@ def answer_id(turn: int) -> str:
     return f"answer-{turn}"
 
 
-def source_chunk(source: SourceShown) -> Chunk:
-    """A cited page or file."""
+def source_chunk(source: SourceShown | PictureShown) -> Chunk:
+    """A cited page or file, or a picture: the same in a stream and in a message."""
+    if isinstance(source, PictureShown):
+        return {"type": "file", "mediaType": source.media_type, "url": source.url}
     if source.url is not None:
         return {
             "type": "source-url",

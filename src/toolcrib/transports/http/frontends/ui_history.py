@@ -13,6 +13,7 @@ from toolcrib.transports.http.frontends.turn_parts import (
     CallProgress,
     CallReady,
     ClientCallsWait,
+    PictureShown,
     ProseBegun,
     ProseEnded,
     ProsePiece,
@@ -67,7 +68,7 @@ class UiAnswer:
                 self.parts.append(self._prose[part_id])
             case ProsePiece(part_id=part_id, text=text):
                 self._prose[part_id]["text"] += text
-            case SourceShown():
+            case SourceShown() | PictureShown():
                 self.parts.append(source_chunk(part))
             case CallReady() | CallOver() | ApprovalShown():
                 self._add_call(part)

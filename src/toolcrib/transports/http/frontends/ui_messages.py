@@ -61,12 +61,6 @@ class UiChatRequest:
 def read_ui_request(body: Mapping[str, Any]) -> ChatRequest:
     """What a request asks for. Raises `Refused` (invalid)."""
     request = read_typed(_adapter(), body)
-    if request.trigger == "regenerate-message":
-        raise Refused(
-            "invalid",
-            "an answer cannot be regenerated: the session's ledger keeps every turn; send the "
-            "message again as a new one",
-        )
     if not request.messages:
         raise Refused("invalid", "messages is empty; send the message of the user")
     last = request.messages[-1]
@@ -75,8 +69,9 @@ def read_ui_request(body: Mapping[str, Any]) -> ChatRequest:
     tools = tuple(with_deadline(tool) for tool in request.tools)
     match last.role:
         case "user":
-            message = ChatMessage(_text(last.parts), last.id)
-            return ChatRequest(chat_id=request.id, message=message, tools=tools)
+            is_retry = request.trigger == "regenerate-message"
+            message = ChatMessage(_text(last.parts), None if is_retry else last.id)
+            return ChatRequest(chat_id=request.id, message=message, is_retry=is_retry, tools=tools)
         case "assistant":
             return ChatRequest(
                 chat_id=request.id,
