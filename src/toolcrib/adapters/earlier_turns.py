@@ -40,6 +40,7 @@ from toolcrib.ledger.prompt_events import (
     HistoryCompacted,
     KeptAttachment,
     ModelResponded,
+    ModelStatus,
     OmittedItem,
     PromptAnswered,
     PromptStarted,
@@ -78,16 +79,16 @@ class EarlierTurn:
     staged: FilesStaged | None = None
     events: list[Event] = field(default_factory=list[Event])
     """Its replies and calls, in order."""
+    steps: list[TurnStep] = field(default_factory=list[TurnStep])
+    """The replies from which something follows, with their calls."""
+    last_status: ModelStatus | None = None
+    """The status of its last reply."""
 
-    @property
-    def steps(self) -> list[TurnStep]:
-        """The replies from which something follows, with their calls."""
-        return [step for step in self.all_steps if step.response.status in _USABLE]
-
-    @property
-    def all_steps(self) -> list[TurnStep]:
-        """Every reply, with its calls."""
-        return steps_of(self.events, self.started) if self.started else []
+    def read_steps(self) -> None:
+        """Read the steps from the events."""
+        steps = steps_of(self.events, self.started) if self.started else []
+        self.steps = [step for step in steps if step.response.status in _USABLE]
+        self.last_status = steps[-1].response.status if steps else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,7 @@ def _in_order(turns: Iterable[EarlierTurn]) -> list[EarlierTurn]:
     top = [turn for turn in turns if turn.started and turn.started.parent_call_id is None]
     for turn in top:
         turn.events.reverse()
+        turn.read_steps()
     return sorted(top, key=lambda turn: turn.number)
 
 
@@ -284,8 +286,8 @@ SUMMARY_TITLE: Final = "A summary of the conversation so far:"
 
 
 def _why_unanswered(turn: EarlierTurn) -> str:
-    statuses = [step.response.status for step in turn.all_steps]
-    return f"its reply was {statuses[-1]}" if statuses else "the model did not reply to it"
+    status = turn.last_status
+    return f"its reply was {status}" if status else "the model did not reply to it"
 
 
 def note_of(staged: FilesStaged) -> str:

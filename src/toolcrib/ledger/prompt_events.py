@@ -174,6 +174,9 @@ class HistoryOmitted(Event):
     items: tuple[OmittedItem, ...]
 
 
+SUMMARY_PROMPT = "toolcrib:summary"
+"""The name of the prompt that asks for a summary. It is nothing that a person said."""
+
 CompactionMethod = Literal["provider", "summary"]
 """How a conversation was shortened: by the provider, or by a prompt that asked for a summary."""
 
