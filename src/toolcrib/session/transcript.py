@@ -18,7 +18,12 @@ from toolcrib.ledger.events import (
     Event,
     ToolInvoked,
 )
-from toolcrib.ledger.prompt_events import FilesCited, ModelResponded, PromptStarted
+from toolcrib.ledger.prompt_events import (
+    AnswerRejected,
+    FilesCited,
+    ModelResponded,
+    PromptStarted,
+)
 from toolcrib.ledger.record import MissingPayloads, Record
 from toolcrib.prices.cost import Cost, CostPart
 
@@ -36,7 +41,8 @@ class Entry:
     tool: str
     what: str
     """`waiting`, `decided`, `in_doubt`, `prompt` when the call evaluates one, how the call ended
-    (`completed` or a failure kind), or `deleted` for records whose payloads were deleted.
+    (`completed` or a failure kind), `rejected` for an answer that did not fit its type, or
+    `deleted` for records whose payloads were deleted.
     """
     text: str
     arguments: Any = None
@@ -94,14 +100,16 @@ def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
                 who = f"{decided.decision.kind} by {decided.actor.kind} {decided.actor.name}"
                 name = tools.get(event.call_id, "")
                 entries.append(Entry(event.at, event.call_id, name, "decided", who))
-            case CallDeferred() | CallInDoubt():
-                entries.append(_open(event))
+            case CallDeferred() | CallInDoubt() | AnswerRejected():
+                entries.append(_remark(event))
             case _:
                 pass
     return tuple(entries)
 
 
-def _open(event: CallDeferred | CallInDoubt) -> Entry:
+def _remark(event: CallDeferred | CallInDoubt | AnswerRejected) -> Entry:
+    if isinstance(event, AnswerRejected):
+        return Entry(event.at, "", "", "rejected", event.problem, turn=event.turn)
     name = event.tool.name
     if isinstance(event, CallInDoubt):
         return Entry(event.at, event.call_id, name, "in_doubt", "Not known to have run")
