@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx2
 import jsonschema_rs
 
 from tests.transports.http.served_runtime import Served, served
+from toolcrib.host_tools import HostToolDefinition, ToolContext
+from toolcrib.ledger.events import QuestionAsked
 from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES
 from toolcrib.transports.http.openapi import openapi_document
 from toolcrib.transports.http.routes import ROUTES, OperationRoute
@@ -76,10 +79,17 @@ async def test_every_answer_is_as_the_document_says() -> None:
             needs_model = route.name in ("prompt.send", "prompt.resume")
             assert answer.status_code == (503 if needs_model else route.status), route.name
             _check(route.name, answer)
+        assert (await _ASKING.pop()).json()["text"] == "this one"
+
+
+_ASKING: list[asyncio.Future[Any]] = []
 
 
 async def _fill(crib: Served) -> dict[str, str]:
-    """Something of everything: calls that were done, failed and wait, and a grant."""
+    """Something of everything: calls that were done, failed, wait and ask, and a grant."""
+    asked = asyncio.Queue[QuestionAsked]()
+    crib.runtime.bus.subscribe(QuestionAsked, asked.put_nowait)
+    crib.runtime.registry.add(HostToolDefinition("ask", "To ask.", {"type": "object"}, _ask))
     await crib.session("s")
     path = "/v1/sessions/s/tools/{}/call"
     broken = await crib.client.post(path.format("broken"), json={"arguments": {}})
@@ -95,6 +105,8 @@ async def _fill(crib: Served) -> dict[str, str]:
     grants = (await crib.client.get("/v1/grants")).json()["grants"]
     long = {"arguments": {"text": "long " * 20_000}}
     cut = (await crib.client.post(path.format("echo"), json=long)).json()
+    # It ends when the question is answered below.
+    _ASKING.append(asyncio.ensure_future(crib.client.post(path.format("ask"), json={})))
     return {
         "session_id": "s",
         "name": "echo",
@@ -102,7 +114,12 @@ async def _fill(crib: Served) -> dict[str, str]:
         "approval_id": waits[1]["approval_id"],
         "grant_id": grants[0]["grant_id"],
         "artifact_id": cut["artifact_id"],
+        "question_id": (await asked.get()).question.question_id,
     }
+
+
+async def _ask(given: dict[str, Any], context: ToolContext) -> str:
+    return await context.ask("Which one?")
 
 
 def _body(route: OperationRoute) -> dict[str, Any] | None:
@@ -110,6 +127,7 @@ def _body(route: OperationRoute) -> dict[str, Any] | None:
         "tools.call": {"arguments": {"text": "a"}},
         "prompt.send": {"text": "hello"},
         "approvals.decide": {"decision": "deny"},
+        "questions.answer": {"value": "this one"},
         "grants.preview": {"tool": "echo", "grant": {"scope": "session"}},
     }
     return bodies.get(route.name, {}) if route.verb == "POST" else None
