@@ -21,7 +21,12 @@ from toolcrib.ledger.events import (
     QuestionClosed,
     ToolInvoked,
 )
-from toolcrib.ledger.prompt_events import FilesCited, ModelResponded, PromptStarted
+from toolcrib.ledger.prompt_events import (
+    AnswerRejected,
+    FilesCited,
+    ModelResponded,
+    PromptStarted,
+)
 from toolcrib.ledger.record import MissingPayloads, Record
 from toolcrib.prices.cost import Cost, CostPart
 
@@ -39,8 +44,8 @@ class Entry:
     tool: str
     what: str
     """`waiting`, `decided`, `asked`, `answered` or `unanswered` for questions, `in_doubt`, `prompt`
-    when the call evaluates one, how the call ended
-    (`completed` or a failure kind), or `deleted` for records whose payloads were deleted.
+    when the call evaluates one, how the call ended (`completed` or a failure kind), `rejected` for
+    an answer that did not fit its type, or `deleted` for records whose payloads were deleted.
     """
     text: str
     arguments: Any = None
@@ -96,14 +101,16 @@ def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
                 )
             case ApprovalDecided() | QuestionAsked() | QuestionAnswered() | QuestionClosed():
                 entries.append(_of_person(event, tools.get(event.call_id, "")))
-            case CallDeferred() | CallInDoubt():
-                entries.append(_open(event))
+            case CallDeferred() | CallInDoubt() | AnswerRejected():
+                entries.append(_remark(event))
             case _:
                 pass
     return tuple(entries)
 
 
-def _open(event: CallDeferred | CallInDoubt) -> Entry:
+def _remark(event: CallDeferred | CallInDoubt | AnswerRejected) -> Entry:
+    if isinstance(event, AnswerRejected):
+        return Entry(event.at, "", "", "rejected", event.problem, turn=event.turn)
     name = event.tool.name
     if isinstance(event, CallInDoubt):
         return Entry(event.at, event.call_id, name, "in_doubt", "Not known to have run")

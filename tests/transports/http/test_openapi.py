@@ -10,7 +10,6 @@ import jsonschema_rs
 
 from tests.transports.http.served_runtime import Served, served
 from toolcrib.host_tools import HostToolDefinition, ToolContext
-from toolcrib.ledger.events import QuestionAsked
 from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES
 from toolcrib.transports.http.openapi import openapi_document
 from toolcrib.transports.http.routes import ROUTES, OperationRoute
@@ -66,8 +65,8 @@ async def test_every_answer_is_as_the_document_says() -> None:
     """Real answers of every operation, done and refused, are valid by the document."""
     # A session is closed and deleted after everything else was asked of it.
     order = sorted(ROUTES, key=lambda route: route.name in ("session.close", "session.delete"))
-    async with served() as crib:
-        ids = await _fill(crib)
+    async with served() as crib, asyncio.TaskGroup() as calls:
+        ids = {**await _fill(crib), "question_id": await _ask(crib, calls)}
         for route in order:
             body, path = _body(route), route.path.format(**ids)
             refused = await crib.client.request(route.verb, path + "?no=1", json=body)
@@ -79,17 +78,10 @@ async def test_every_answer_is_as_the_document_says() -> None:
             needs_model = route.name in ("prompt.send", "prompt.resume")
             assert answer.status_code == (503 if needs_model else route.status), route.name
             _check(route.name, answer)
-        assert (await _ASKING.pop()).json()["text"] == "this one"
-
-
-_ASKING: list[asyncio.Future[Any]] = []
 
 
 async def _fill(crib: Served) -> dict[str, str]:
-    """Something of everything: calls that were done, failed, wait and ask, and a grant."""
-    asked = asyncio.Queue[QuestionAsked]()
-    crib.runtime.bus.subscribe(QuestionAsked, asked.put_nowait)
-    crib.runtime.registry.add(HostToolDefinition("ask", "To ask.", {"type": "object"}, _ask))
+    """Something of everything: calls that were done, failed and wait, and a grant."""
     await crib.session("s")
     path = "/v1/sessions/s/tools/{}/call"
     broken = await crib.client.post(path.format("broken"), json={"arguments": {}})
@@ -105,8 +97,6 @@ async def _fill(crib: Served) -> dict[str, str]:
     grants = (await crib.client.get("/v1/grants")).json()["grants"]
     long = {"arguments": {"text": "long " * 20_000}}
     cut = (await crib.client.post(path.format("echo"), json=long)).json()
-    # It ends when the question is answered below.
-    _ASKING.append(asyncio.ensure_future(crib.client.post(path.format("ask"), json={})))
     return {
         "session_id": "s",
         "name": "echo",
@@ -114,12 +104,21 @@ async def _fill(crib: Served) -> dict[str, str]:
         "approval_id": waits[1]["approval_id"],
         "grant_id": grants[0]["grant_id"],
         "artifact_id": cut["artifact_id"],
-        "question_id": (await asked.get()).question.question_id,
     }
 
 
-async def _ask(given: dict[str, Any], context: ToolContext) -> str:
-    return await context.ask("Which one?")
+async def _ask(crib: Served, calls: asyncio.TaskGroup) -> str:
+    """A call that asks a person, and the id of its question."""
+
+    async def ask(given: dict[str, Any], context: ToolContext) -> str:
+        return await context.ask("Which one?")
+
+    crib.runtime.registry.add(HostToolDefinition("ask", "To ask.", {"type": "object"}, ask))
+    await crib.session("asks")
+    calls.create_task(crib.client.post("/v1/sessions/asks/tools/ask/call", json={}))
+    while not (questions := (await crib.client.get("/v1/questions")).json()["questions"]):
+        pass
+    return questions[0]["question_id"]
 
 
 def _body(route: OperationRoute) -> dict[str, Any] | None:
