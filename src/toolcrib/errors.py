@@ -75,6 +75,7 @@ from toolcrib.failures import (
     Failure,
     FailureKind,
     Fault,
+    KeptWork,
     RefusalKind,
 )
 
@@ -123,9 +124,7 @@ class InvalidHooks(UsageError):
 
 
 class InvalidYaml(UsageError):
-    """A YAML document is malformed or holds more than plain data. `line` is where, if known; the
-    reader of the file names the file.
-    """
+    """A YAML document is malformed or holds more than plain data. `line` is where, if known."""
 
     def __init__(self, message: str, *, line: int | None = None) -> None:
         super().__init__(message)
@@ -213,7 +212,7 @@ class DeadlinePassed(ToolcribError):
     """The deadline of a prompt passed before the model replied. Never leaves the adapter."""
 
 
-class PromptEvaluationError(ToolcribError):
+class PromptEvaluationError(KeptWork, ToolcribError):
     """A prompt was not answered. `phase` says where: before a request (`render`), while asking
     (`request`), in what came back (`response`, `parse`), in a tool (`tool`), or at a limit
     (`budget`). `reason` says which limit, or what the model did in place of answering.
@@ -239,9 +238,7 @@ class PromptEvaluationError(ToolcribError):
 
 
 class ContainerGone(PromptEvaluationError):
-    """A container has expired, was deleted, or never was, and its files with it. A new one can be
-    made; `toolcrib.adapters.openai.renew_container` does.
-    """
+    """A container has expired, was deleted, or never was; `renew_container` makes a new one."""
 
 
 class DownloadFailed(ToolcribError):

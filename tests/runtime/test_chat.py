@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.pydantic_ai.scripted_adapter import bench
 from tests.runtime.host_runtime import (
     CALLER,
     Gate,
@@ -167,6 +168,25 @@ async def test_a_call_is_decided_in_the_midst_of_its_turn(decision: str) -> None
     assert invoked.success is (decision != "deny")
     assert isinstance(events[-1], PromptResult)
     assert events[-1].text == "done"
+
+
+async def test_a_long_chat_is_shortened_by_itself() -> None:
+    """With `compact_above` on the adapter, a summary takes the place of what was said; it is no
+    exchange of the chat.
+    """
+    with bench("Hi Ada.", "She is Ada.", "Ada.", compact_above=1) as (adapter, script):
+        async with serving(adapter=adapter) as runtime:
+            chat = await runtime.chat()
+            await chat.send("I am Ada.")
+            answer = await chat.send("Who am I?")
+            history = await chat.history()
+
+    assert answer.text == "Ada."
+    assert "She is Ada." in str(script.asked[-1])
+    assert [(each.text, each.answer) for each in history] == [
+        ("I am Ada.", "Hi Ada."),
+        ("Who am I?", "Ada."),
+    ]
 
 
 async def test_without_waiting_a_turn_ends_and_is_resumed_after_the_decision() -> None:

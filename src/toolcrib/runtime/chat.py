@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from toolcrib.errors import Refused, UsageError
 from toolcrib.ledger.events import ApprovalRequested, Event, QuestionAsked, ToolInvoked
-from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted
+from toolcrib.ledger.prompt_events import SUMMARY_PROMPT, PromptAnswered, PromptStarted
 from toolcrib.runtime.approval_messages import ApprovalFacts, QuestionFacts
 from toolcrib.runtime.messages import PromptResult
 from toolcrib.runtime.typed_operations import TypedOperations
@@ -195,7 +195,9 @@ class Chat:
         exchanges: dict[int, Exchange] = {}
         async for event in self._recorded():
             match event:
-                case PromptStarted(turn=turn, text=text, at=at, parent_call_id=None):
+                case PromptStarted(turn=turn, text=text, at=at, parent_call_id=None) if (
+                    event.prompt_name != SUMMARY_PROMPT
+                ):
                     exchanges[turn] = Exchange(turn=turn, at=at, text=text)
                 case ToolInvoked(turn=turn) if turn in exchanges:
                     calls = (*exchanges[turn].calls, event)

@@ -152,7 +152,8 @@ class OpenAIAdapter(PromptAdapter):
     `host_roots` are the folders whose files a code interpreter's `host_mounts` may upload, and
     `upload_types` the extensions that such files may have. With `check_containers`, a container
     that a prompt names is asked for before the prompt is sent. An answer in the background is asked
-    for after `poll_seconds`, then in growing intervals.
+    for after `poll_seconds`, then in growing intervals. With `compact_above`, a conversation is
+    shortened before a prompt that follows a request of more tokens.
     """
 
     name = PROVIDER
@@ -172,8 +173,9 @@ class OpenAIAdapter(PromptAdapter):
         upload_types: Collection[str] = SUPPORTED_TYPES,
         check_containers: bool = False,
         poll_seconds: float = POLL_SECONDS,
+        compact_above: int | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(compact_above=compact_above)
         if client is not None and (base_url is not None or api_key is not None):
             raise UsageError("give a client, or base_url and api_key for a new one, not both")
         check_choice("history", history, get_args(History))
