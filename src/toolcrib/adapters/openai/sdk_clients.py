@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
@@ -114,15 +114,6 @@ class BlockingClient:
 
         request["stream_cls"] = Stream[object]
         return ThreadedStream(await asyncio.to_thread(send, path, **request))
-
-
-async def _sent(send: Callable[..., Any], path: str, request: dict[str, Any]) -> Any:
-    if not request.get("stream"):
-        return await asyncio.to_thread(send, path, **request)
-    from openai import Stream
-
-    request["stream_cls"] = Stream[object]
-    return ThreadedStream(await asyncio.to_thread(send, path, **request))
 
 
 def _in_thread(method: Any) -> Any:
