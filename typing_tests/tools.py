@@ -209,3 +209,12 @@ def returns_a_failure() -> ToolResult[Result]:
 
 async def awaited(made: Awaitable[ToolResult[Result]]) -> None:
     assert_type((await made).value, Result | None)
+
+
+async def asking(ctx: ToolContext) -> None:
+    """Answers have the type that was asked for."""
+    assert_type(await ctx.ask("Which?"), str)
+    assert_type(await ctx.ask("Which?", choices=["a", "b"]), str)
+    assert_type(await ctx.ask("Sure?", bool), bool)
+    assert_type(await ctx.ask("Which?", Params), Params)
+    await ctx.ask("Which?", Params, choices=["a"])  # pyright: ignore[reportCallIssue]

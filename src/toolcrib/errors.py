@@ -66,9 +66,18 @@ What the model should see of a failure is data, not an exception: `toolcrib.fail
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from toolcrib.failures import FAILURE_KINDS, Failure, FailureKind, Fault
+from toolcrib.failures import (
+    FAILURE_KINDS,
+    EvaluationPhase,
+    EvaluationReason,
+    Failure,
+    FailureKind,
+    Fault,
+    KeptWork,
+    RefusalKind,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,28 +85,6 @@ if TYPE_CHECKING:
 
     from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.tools.code_interpreter import GeneratedFile
-
-
-EvaluationPhase = Literal["render", "request", "response", "parse", "tool", "budget"]
-EvaluationReason = Literal[
-    "max_steps", "max_tokens", "max_calls", "max_cost", "incomplete", "refused", "failed", "empty"
-]
-"""A limit of the budget that is spent, or what came of the model's last response."""
-
-
-RefusalKind = Literal[
-    "unauthorized",
-    "forbidden",
-    "invalid",
-    "not_found",
-    "conflict",
-    "busy",
-    "too_many_requests",
-    "too_large",
-    "unavailable",
-    "closing",
-    "internal",
-]
 
 
 class ToolcribError(Exception):
@@ -137,9 +124,7 @@ class InvalidHooks(UsageError):
 
 
 class InvalidYaml(UsageError):
-    """A YAML document is malformed or holds more than plain data. `line` is where, if known; the
-    reader of the file names the file.
-    """
+    """A YAML document is malformed or holds more than plain data. `line` is where, if known."""
 
     def __init__(self, message: str, *, line: int | None = None) -> None:
         super().__init__(message)
@@ -227,7 +212,7 @@ class DeadlinePassed(ToolcribError):
     """The deadline of a prompt passed before the model replied. Never leaves the adapter."""
 
 
-class PromptEvaluationError(ToolcribError):
+class PromptEvaluationError(KeptWork, ToolcribError):
     """A prompt was not answered. `phase` says where: before a request (`render`), while asking
     (`request`), in what came back (`response`, `parse`), in a tool (`tool`), or at a limit
     (`budget`). `reason` says which limit, or what the model did in place of answering.
@@ -253,9 +238,7 @@ class PromptEvaluationError(ToolcribError):
 
 
 class ContainerGone(PromptEvaluationError):
-    """A container has expired, was deleted, or never was, and its files with it. A new one can be
-    made; `toolcrib.adapters.openai.renew_container` does.
-    """
+    """A container has expired, was deleted, or never was; `renew_container` makes a new one."""
 
 
 class DownloadFailed(ToolcribError):
@@ -478,7 +461,8 @@ class ApprovalRequired(ControlFlow):
 
     Raised to callers that asked for exceptions, and by handlers that find out only while running
     that they need a yes (then the handler runs again once it is given, with
-    `ctx.tool_call_approved` true). To fail for good, raise an ordinary exception instead.
+    `ctx.tool_call_approved` true). To fail for good, raise an ordinary exception instead. With
+    `ignore_grants`, no grant can say yes; then `ctx.approved_when_asked` is true.
     """
 
     def __init__(
@@ -486,10 +470,12 @@ class ApprovalRequired(ControlFlow):
         metadata: Mapping[str, Any] | None = None,
         *,
         request: ApprovalRequest | None = None,
+        ignore_grants: bool = False,
     ) -> None:
         super().__init__("this call waits for approval")
         self.metadata = metadata
         self.request = request
+        self.ignore_grants = ignore_grants
 
 
 class ResultDeferred(ControlFlow):

@@ -226,3 +226,40 @@ async def test_a_bus_that_was_passed_hears_the_events_too() -> None:
     recorder = Recorder(bus)
     await adapter_of("Fine.").stream(ask(), bus=bus)
     assert [event.text for event in recorder.of(TextDelta)] == ["Fine."]
+
+
+def test_a_program_without_a_loop_can_follow_a_prompt() -> None:
+    """`stream_blocking` yields the same, and leaving it cancels the evaluation."""
+    adapter = adapter_of("It ", "is ", "fine.")
+    *events, response = adapter.stream_blocking(ask())
+    assert isinstance(response, PromptResponse)
+    assert "".join(each.text for each in events if isinstance(each, TextDelta)) == response.text
+
+    adapter.close()
+
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        yield "It "
+        await asyncio.Event().wait()
+
+    session = Session()
+    recorder = Recorder(session.bus)
+    endless = PydanticAIAdapter(FunctionModel(stream_function=stream))
+    for item in endless.stream_blocking(ask(), session=session):
+        if isinstance(item, TextDelta):
+            break
+    gc.collect()
+    endless.close()
+    assert [event.outcome for event in recorder.of(TurnEnded)] == ["cancelled"]
+
+
+def test_a_program_without_a_loop_gets_errors_once() -> None:
+    """The error is raised at the step where it happens."""
+
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        raise ValueError("broken")
+        yield ""
+
+    adapter = PydanticAIAdapter(FunctionModel(stream_function=stream))
+    with pytest.raises(PromptEvaluationError, match="broken"):
+        list(adapter.stream_blocking(ask()))
+    adapter.close()

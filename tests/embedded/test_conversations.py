@@ -92,6 +92,14 @@ class Desk:
             ):
                 return await adapter.evaluate_async(asked, session=session, **options)
 
+    async def compact(self) -> None:
+        with SqliteStore(self.folder / "store.db") as store:
+            async with (
+                await Session.open(store, "s") as session,
+                self.provider.adapter(**self.options) as adapter,
+            ):
+                await adapter.compact_async(session)
+
     def happened(self, kind: type[Any]) -> list[Any]:
         with SqliteStore(self.folder / "store.db") as store:
             events = [record.event for record in store.records("s")]
@@ -162,6 +170,21 @@ async def test_a_changed_file_is_uploaded_again(tmp_path: Path, history: str) ->
     (used,) = {event.container_id for event in desk.happened(ContainerUsed)}
     assert first.files == second.files != third.files
     assert [event.container_id for event in (first, second, third)] == [None, used, used]
+
+
+@pytest.mark.parametrize("history", ["server", "client"])
+async def test_variables_stay_when_the_conversation_is_shortened(
+    tmp_path: Path, history: str
+) -> None:
+    """Finding 2d: the ledger knows the container, whatever the provider still knows of it."""
+    (tmp_path / "numbers.txt").write_text("1 2 3")
+    async with EmbeddedProvider(Puppet(analyst)) as provider:
+        desk = Desk(provider, tmp_path, {"history": history})
+        await desk.ask(prompt("Add up the numbers."))
+        await desk.compact()
+        doubled = await desk.ask(prompt("Double it."), follows=True)
+
+    assert doubled.text == "It is 12."
 
 
 async def test_prompts_that_do_not_follow_share_the_upload_and_no_container(

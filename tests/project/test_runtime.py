@@ -61,6 +61,24 @@ async def exclaim(context, name, value):
 
 shout = Hooks(global_pre=upper, global_post=mark)
 excite = Hooks(global_post=exclaim)
+watched = Hooks()
+seen = []
+
+
+@watched.before_call("gr*", source="host", timeout=5)
+async def watch(context, name, arguments):
+    seen.append(name)
+    return arguments
+
+
+@watched.on("session_opened")
+async def opened(session):
+    seen.append(f"opened by {session.principal}")
+
+
+@watched.on("session_closed")
+async def closed(session):
+    seen.append("closed")
 
 
 class Always:
@@ -123,6 +141,14 @@ async def test_hooks_run_around_every_call_in_their_order(folder: Path) -> None:
     )
     result = await called(given, "greet", {"name": "ann"})
     assert result.text == "<hello ANN!>"
+
+
+async def test_filters_and_session_hooks_of_a_project(folder: Path) -> None:
+    """`hooks:` takes hooks with filters, and those around sessions."""
+    text = "tools: {modules: [project_code]}\nhooks: ['project_code:watched']\n"
+    given = options(folder, text)
+    await called(given, "greet", {"name": "ann"})
+    assert sys.modules["project_code"].seen == ["opened by owner", "greet", "closed"]
 
 
 async def test_an_approver_is_asked(folder: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.adapters.pydantic_ai.scripted_adapter import bench
 from tests.runtime.host_runtime import (
     CALLER,
     Gate,
@@ -21,7 +23,9 @@ from tests.runtime.host_runtime import (
 )
 from toolcrib import (
     ApprovalRequested,
+    ArgumentsDelta,
     PromptResult,
+    ReasoningDelta,
     RuntimeConfig,
     SqliteStore,
     TextDelta,
@@ -44,7 +48,8 @@ SCENARIO = """
 name: clerk
 turns:
   - steps:
-      - calls: [{tool: add, arguments: {a: 1, b: 2}, as: sum}]
+      - think: "I must add."
+        calls: [{tool: add, arguments: {a: 1, b: 2}, as: sum}]
       - say: "It is {{ sum.text }}, I am quite sure of that."
 """
 
@@ -77,6 +82,12 @@ async def test_a_turn_yields_typed_events_and_last_its_result() -> None:
     assert text == "It is 3, I am quite sure of that."
     assert sum(isinstance(event, TextDelta) for event in events) > 1
     assert wanted == [ToolProgress, ToolInvoked, PromptAnswered]
+    thoughts = [event.text for event in events if isinstance(event, ReasoningDelta)]
+    assert "".join(thoughts) == "I must add."
+    pieces = [event for event in events if isinstance(event, ArgumentsDelta)]
+    [invoked] = [event for event in events if isinstance(event, ToolInvoked)]
+    assert {piece.call_id for piece in pieces} == {invoked.call_id}
+    assert json.loads("".join(piece.text for piece in pieces)) == {"a": 1, "b": 2}
     assert isinstance(events[-1], PromptResult)
     assert turn.result is events[-1]
     assert (events[-1].status, events[-1].text) == ("completed", text)
@@ -157,6 +168,25 @@ async def test_a_call_is_decided_in_the_midst_of_its_turn(decision: str) -> None
     assert invoked.success is (decision != "deny")
     assert isinstance(events[-1], PromptResult)
     assert events[-1].text == "done"
+
+
+async def test_a_long_chat_is_shortened_by_itself() -> None:
+    """With `compact_above` on the adapter, a summary takes the place of what was said; it is no
+    exchange of the chat.
+    """
+    with bench("Hi Ada.", "She is Ada.", "Ada.", compact_above=1) as (adapter, script):
+        async with serving(adapter=adapter) as runtime:
+            chat = await runtime.chat()
+            await chat.send("I am Ada.")
+            answer = await chat.send("Who am I?")
+            history = await chat.history()
+
+    assert answer.text == "Ada."
+    assert "She is Ada." in str(script.asked[-1])
+    assert [(each.text, each.answer) for each in history] == [
+        ("I am Ada.", "Hi Ada."),
+        ("Who am I?", "Ada."),
+    ]
 
 
 async def test_without_waiting_a_turn_ends_and_is_resumed_after_the_decision() -> None:

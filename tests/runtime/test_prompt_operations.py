@@ -26,7 +26,7 @@ from toolcrib import Policy, Rule, Session, SqliteStore
 from toolcrib.adapters.options import Budget
 from toolcrib.errors import Refused
 from toolcrib.prices.table import read_prices
-from toolcrib.runtime import attendance
+from toolcrib.runtime import live_session
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.store.memory import MemoryStore
 from toolcrib.store.store import Store
@@ -268,7 +268,7 @@ async def test_a_prompt_goes_on_when_decided_in_another_process(
     sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A decision that another runtime writes into the store is found."""
-    monkeypatch.setattr(attendance, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(live_session, "POLL_SECONDS", 0.01)
     adapter = model([calls("add", ADD)], [says("done")])
     tool = host_tool("add", requires_approval=True)
     here, there = SqliteStore(sqlite_path), SqliteStore(sqlite_path)

@@ -22,7 +22,6 @@ from toolcrib.runtime import (
     approval_messages,
     audit_messages,
     messages,
-    question_messages,
     typed_operations,
 )
 from toolcrib.runtime.approval_messages import GrantTerms
@@ -90,7 +89,6 @@ async def test_parameters_and_results_are_those_of_the_operation(method: str) ->
         messages,
         approval_messages,
         audit_messages,
-        question_messages,
         decision,
         typed_operations,
     )

@@ -27,6 +27,7 @@ from toolcrib import (
     ToolContext,
     tool,
 )
+from toolcrib.errors import ResultDeferred
 from toolcrib.testing import FakeClock, run_in_virtual_time
 
 
@@ -308,3 +309,23 @@ async def test_a_rule_that_lets_a_call_run_is_told_by_kind(collected: Collected)
 
     assert attributes(collected.span("execute_tool pay"))["toolcrib.call.decided_by"] == "person"
     assert '"jo"' not in collected.everything()
+
+
+async def test_a_call_that_is_handed_over_ends_its_span(collected: Collected) -> None:
+    """F16: what ran here is over; the result may come in days and is no failure."""
+
+    @tool
+    async def ship() -> str:
+        """Ship a parcel."""
+        raise ResultDeferred
+
+    session = Session("s1")
+    collected.watch(session)
+    executor = Executor(session, [ship])
+    await executor.call("ship", call_id="c1")
+
+    (span,) = collected.spans
+    assert (span.name, is_failed(span)) == ("execute_tool ship", False)
+    assert attributes(span)["toolcrib.call.outcome"] == "waiting"
+    await executor.complete("c1", "delivered")
+    assert len(collected.spans) == 1

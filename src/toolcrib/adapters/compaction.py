@@ -14,6 +14,7 @@ from toolcrib.adapters.history import Conversation
 from toolcrib.adapters.options import Usage
 from toolcrib.errors import UsageError
 from toolcrib.ledger.prompt_events import (
+    SUMMARY_PROMPT,
     HistoryCompacted,
     HistoryOmitted,
     ModelResponded,
@@ -48,6 +49,13 @@ class CompactedItems:
     request_id: str | None = None
 
 
+def checked_length(tokens: int | None) -> int | None:
+    """The tokens above which a conversation is shortened. Raises `UsageError` below 1."""
+    if tokens is not None and tokens < 1:
+        raise UsageError(f"compact_above must be more than 0, or None, not {tokens!r}")
+    return tokens
+
+
 def has_turns(session: Session) -> bool:
     """Whether there is a conversation. May touch the disk."""
     starts = session.events(kinds=(PromptStarted.kind,), newest_first=True)
@@ -73,7 +81,8 @@ def summary_prompt(instructions: str | None) -> Prompt[str]:
     section = MarkdownSection[Any](
         title="Summary", key="summary", template=template.replace("$", "$$")
     )
-    return Prompt[str](ns="toolcrib", key="summary", sections=[section])
+    ns, _, key = SUMMARY_PROMPT.partition(":")
+    return Prompt[str](ns=ns, key=key, sections=[section])
 
 
 async def conversation_of(

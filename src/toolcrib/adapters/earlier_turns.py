@@ -18,6 +18,7 @@ from toolcrib.adapters.history import (
     Conversation,
     History,
     TurnStep,
+    correction,
     steps_of,
     whole_event,
 )
@@ -33,11 +34,13 @@ from toolcrib.adapters.items import (
 from toolcrib.calls.recorded_call import repeated_id
 from toolcrib.ledger.events import Event, PayloadsDeleted, ToolInvoked
 from toolcrib.ledger.prompt_events import (
+    AnswerRejected,
     ContainerExpired,
     FilesStaged,
     HistoryCompacted,
     KeptAttachment,
     ModelResponded,
+    ModelStatus,
     OmittedItem,
     PromptAnswered,
     PromptStarted,
@@ -51,6 +54,7 @@ _KINDS: Final = (
     PromptStarted.kind,
     PromptAnswered.kind,
     ModelResponded.kind,
+    AnswerRejected.kind,
     ToolInvoked.kind,
     FilesStaged.kind,
     ContainerExpired.kind,
@@ -75,16 +79,16 @@ class EarlierTurn:
     staged: FilesStaged | None = None
     events: list[Event] = field(default_factory=list[Event])
     """Its replies and calls, in order."""
+    steps: list[TurnStep] = field(default_factory=list[TurnStep])
+    """The replies from which something follows, with their calls."""
+    last_status: ModelStatus | None = None
+    """The status of its last reply."""
 
-    @property
-    def steps(self) -> list[TurnStep]:
-        """The replies from which something follows, with their calls."""
-        return [step for step in self.all_steps if step.response.status in _USABLE]
-
-    @property
-    def all_steps(self) -> list[TurnStep]:
-        """Every reply, with its calls."""
-        return steps_of(self.events, self.started) if self.started else []
+    def read_steps(self) -> None:
+        """Read the steps from the events."""
+        steps = steps_of(self.events, self.started) if self.started else []
+        self.steps = [step for step in steps if step.response.status in _USABLE]
+        self.last_status = steps[-1].response.status if steps else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,7 @@ def _in_order(turns: Iterable[EarlierTurn]) -> list[EarlierTurn]:
     top = [turn for turn in turns if turn.started and turn.started.parent_call_id is None]
     for turn in top:
         turn.events.reverse()
+        turn.read_steps()
     return sorted(top, key=lambda turn: turn.number)
 
 
@@ -232,6 +237,8 @@ class _Retelling:
                 event = step.invoked.get(repeated_id(call.call_id, id_uses[call.call_id]))
                 end = ToolCallEnd.recorded(event) if event else missing
                 self.items.append(call.output(end))
+            if step.rejected is not None:
+                self.items.append(correction(step.rejected.problem))
 
     def _tell_foreign(self, turn: EarlierTurn, started: PromptStarted) -> None:
         """A turn of another provider, whose items this one does not read: prompt and answer."""
@@ -279,8 +286,8 @@ SUMMARY_TITLE: Final = "A summary of the conversation so far:"
 
 
 def _why_unanswered(turn: EarlierTurn) -> str:
-    statuses = [step.response.status for step in turn.all_steps]
-    return f"its reply was {statuses[-1]}" if statuses else "the model did not reply to it"
+    status = turn.last_status
+    return f"its reply was {status}" if status else "the model did not reply to it"
 
 
 def note_of(staged: FilesStaged) -> str:

@@ -7,8 +7,8 @@ call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -29,6 +29,7 @@ from toolcrib.adapters.earlier_turns import follow
 from toolcrib.adapters.history import (
     Conversation,
     History,
+    correction,
     queued_response,
     read_open_prompt,
     spent_within,
@@ -37,11 +38,18 @@ from toolcrib.adapters.history import (
 )
 from toolcrib.adapters.hosted_outputs import HostedOutputs
 from toolcrib.adapters.items import ReplyItem, UserMessage, tool_calls
+from toolcrib.adapters.kept_work import keep_work
 from toolcrib.adapters.loop import Turn, announced
 from toolcrib.adapters.prompt_scope import PromptScope, around, evaluating
 from toolcrib.adapters.request_hooks import PromptHooks
 from toolcrib.errors import CallFailed, ContainerGone, OutputMismatch, PromptEvaluationError
-from toolcrib.ledger.prompt_events import PromptAnswered, PromptResumed, PromptStarted, ToolWithheld
+from toolcrib.ledger.prompt_events import (
+    AnswerRejected,
+    PromptAnswered,
+    PromptResumed,
+    PromptStarted,
+    ToolWithheld,
+)
 from toolcrib.prices.cost import Cost
 from toolcrib.session.turns import call_here, turn_here
 from toolcrib.store.store import ask_store
@@ -102,6 +110,7 @@ class Evaluation(Generic[O]):
         self._options = options
         self._make_client = make_client
         self._history: History = history
+        self._current: Turn[O] | None = None
         self._credentials = Credentials([*tools.declared.secrets, *secrets])
         self._scope = PromptScope(
             session,
@@ -113,12 +122,12 @@ class Evaluation(Generic[O]):
 
     async def start(self) -> PromptResponse[O]:
         """Evaluate the prompt from the beginning."""
-        with self._credentials.hidden_in_errors():
+        with self._credentials.hidden_in_errors(), self._kept_in_errors():
             return await self._start()
 
     async def resume(self) -> PromptResponse[O]:
         """Continue where the session's ledger says that this prompt stopped."""
-        with self._credentials.hidden_in_errors():
+        with self._credentials.hidden_in_errors(), self._kept_in_errors():
             return await self._resume()
 
     async def _start(self) -> PromptResponse[O]:
@@ -139,7 +148,7 @@ class Evaluation(Generic[O]):
     async def _run(self, number: int) -> PromptResponse[O]:
         await self._prepare(number)
         turn = self._turn(await self._conversation_after(number), number)
-        return await self._respond(*await self._finish(turn))
+        return await self._answer(*await self._finish(turn), self._options.output_retries)
 
     async def _resume(self) -> PromptResponse[O]:
         session = self._session
@@ -187,15 +196,64 @@ class Evaluation(Generic[O]):
         )
         self._scope.tokens += state.conversation.usage.total_tokens
         self._scope.nanos += self._cost(state.conversation).nanos or 0
-        turn = self._turn(state.conversation, started.turn)
+        turn, retries = self._turn(state.conversation, started.turn), self._options.output_retries
         if not state.is_open:
-            return await self._respond(*await self._finish(turn))
+            return await self._answer(*await self._finish(turn), retries)
         if not tool_calls(state.conversation.last_items):
-            return await self._respond(turn, [])
+            # To go on after an answer that did not fit is to ask again.
+            return await self._answer(turn, [], retries + 1)
         waiting = await turn.take_up(state.ends)
         if waiting:
             return await self._respond(turn, waiting)
-        return await self._respond(*await self._finish(turn))
+        return await self._answer(*await self._finish(turn), retries)
+
+    async def _answer(
+        self, turn: Turn[O], waiting: Sequence[Outcome], retries: int
+    ) -> PromptResponse[O]:
+        """The response of a turn. An answer that does not fit its type is sent back to the model,
+        at most `retries` times.
+        """
+        try:
+            return await self._respond(turn, waiting)
+        except PromptEvaluationError as error:
+            fault = error.__cause__
+            if not isinstance(fault, OutputMismatch) or not retries or not self._has_steps(turn):
+                raise
+        await self._reject(turn, str(fault))
+        return await self._answer(*await self._finish(turn), retries - 1)
+
+    def _has_steps(self, turn: Turn[O]) -> bool:
+        try:
+            self._scope.check(turn.conversation.steps)
+        except PromptEvaluationError:
+            return False
+        return True
+
+    async def _reject(self, turn: Turn[O], problem: str) -> None:
+        """Write down that the model is asked again, and tell it why."""
+        session = self._session
+        await session.record(
+            AnswerRejected(
+                session_id=session.session_id,
+                at=session.clock(),
+                turn=turn.number,
+                prompt_name=self._prompt.name,
+                problem=self._credentials.hide(problem),
+            )
+        )
+        turn.conversation.add(correction(problem))
+
+    @contextmanager
+    def _kept_in_errors(self) -> Generator[None]:
+        """Let an error of the turn carry what the turn came to."""
+        try:
+            yield
+        except PromptEvaluationError as error:
+            # One of a prompt within this one carries what that came to.
+            if self._current is not None and error.session is None:
+                cost = self._cost(self._current.conversation)
+                keep_work(error, self._current, self._tools, self._session, cost)
+            raise
 
     async def _finish(self, turn: Turn[O]) -> tuple[Turn[O], list[Outcome]]:
         """Run a turn until the model has answered, or calls wait; with new containers when those
@@ -263,7 +321,7 @@ class Evaluation(Generic[O]):
 
     def _turn(self, conversation: Conversation, number: int) -> Turn[O]:
         client = self._make_client(self._tools, self._prompt)
-        return Turn(
+        self._current = Turn(
             self._prompt,
             self._tools,
             client,
@@ -272,6 +330,7 @@ class Evaluation(Generic[O]):
             number,
             self._scope,
         )
+        return self._current
 
     async def _record_start(self, turn: int) -> None:
         session, caller = self._session, self._tools.executor.governance.caller
@@ -400,7 +459,7 @@ class Evaluation(Generic[O]):
     def _unreadable(self, message: str, conversation: Conversation) -> PromptEvaluationError:
         ids = conversation.request_ids
         return PromptEvaluationError(
-            message,
+            f"{message}; `resume` asks the model again",
             prompt_name=self._prompt.name,
             phase="parse",
             request_id=ids[-1] if ids else None,

@@ -10,12 +10,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from toolcrib.adapters.items import Item, ReplyItem, ToolCallEnd, ToolCallItem, tool_calls
+from toolcrib.adapters.items import (
+    Item,
+    ReplyItem,
+    TextContent,
+    ToolCallEnd,
+    ToolCallItem,
+    UserMessage,
+    tool_calls,
+)
 from toolcrib.adapters.options import Usage
 from toolcrib.calls.recorded_call import repeated_id
 from toolcrib.errors import InvalidState
 from toolcrib.ledger.events import Event, ToolInvoked
 from toolcrib.ledger.prompt_events import (
+    AnswerRejected,
     FilesCited,
     ModelCancelled,
     ModelQueued,
@@ -152,6 +161,8 @@ class TurnStep:
     invoked: dict[str, ToolInvoked] = field(default_factory=dict[str, ToolInvoked])
     cited: dict[str, FilesCited] = field(default_factory=dict[str, FilesCited])
     """The files of earlier calls that the reply cites, by the id of the call."""
+    rejected: AnswerRejected | None = None
+    """Why the reply is no answer, where the model was asked again."""
 
 
 @dataclass(slots=True)
@@ -246,6 +257,8 @@ def steps_of(happened: Iterable[Event], started: PromptStarted) -> list[TurnStep
                 retries = 0
             case ToolInvoked() if event.turn == started.turn and steps:
                 steps[-1].invoked[event.call_id] = event
+            case AnswerRejected() if event.turn == started.turn and steps:
+                steps[-1].rejected = event
             case FilesCited() if event.turn == started.turn and steps:
                 steps[-1].cited[event.call_id] = event
             case _:
@@ -316,6 +329,9 @@ async def take_up(
             conversation.add_reply(reply)
             state.is_open = step.response.status == "completed"
             state.ends = {key: ToolCallEnd.recorded(event) for key, event in step.invoked.items()}
+            if step.rejected is not None:
+                conversation.add(correction(step.rejected.problem))
+                state.is_open = False
         else:
             # Nothing can follow from such a reply: the request is made again.
             conversation.count(reply)
@@ -353,6 +369,15 @@ def _recorded_reply(event: ModelResponded, classifier: ItemClassifier) -> ReplyI
         is_paused=event.status == "paused",
         cost=event.cost,
     )
+
+
+def correction(problem: str) -> UserMessage:
+    """What the model is told of an answer that does not fit the output type."""
+    text = (
+        f"Your answer cannot be used: {problem}\n\nAnswer again, with the whole answer and nothing "
+        "else."
+    )
+    return UserMessage((TextContent(text),))
 
 
 LOST = ToolCallEnd(

@@ -152,6 +152,10 @@ class Options(TypedDict, total=False):
     """Whether the provider answers in the background: the answer is asked for until it is there,
     also by a process that resumes the prompt, and cancelling the prompt cancels it there.
     """
+    output_retries: int
+    """How often the model is asked again when its answer does not fit the output type; 1 unless
+    it is set. Each is a step of the budget, and its tokens count.
+    """
     compact_above: int | None
     """With `follows`: shorten the conversation first when the last request had more tokens."""
 
@@ -166,6 +170,7 @@ class TurnOptions:
     stream: bool = False
     follows: bool = False
     background: bool = False
+    output_retries: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further fields of the request, as the provider names them."""
 
@@ -202,5 +207,12 @@ def checked_options(model: str, options: Options, reserved: Mapping[str, str]) -
         stream=options.get("stream", False),
         follows=options.get("follows", False),
         background=options.get("background", False),
+        output_retries=_checked_retries(options.get("output_retries", 1)),
         settings=settings,
     )
+
+
+def _checked_retries(retries: int) -> int:
+    if type(retries) is not int or retries < 0:
+        raise UsageError(f"output_retries must be a whole number from 0, not {retries!r}")
+    return retries

@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from toolcrib.adapters.attachments import first_message
 from toolcrib.adapters.compaction import (
     CompactedItems,
+    checked_length,
     has_turns,
     last_tokens,
     record_items,
@@ -61,7 +62,8 @@ class PromptAdapter(ABC):
 
     name: str
 
-    def __init__(self) -> None:
+    def __init__(self, *, compact_above: int | None = None) -> None:
+        self.compact_above = checked_length(compact_above)
         self._portal = Portal()
         self._prepared = PreparedTools()
 
@@ -127,17 +129,15 @@ class PromptAdapter(ABC):
         if items is not None:
             return await record_items(session, provider, items)
         summary = await self.evaluate_async(
-            summary_prompt(instructions), session=session, follows=True
+            summary_prompt(instructions), session=session, follows=True, compact_above=None
         )
         return await record_summary(session, provider, summary)
 
     async def _compact_above(self, session: Session, options: Options) -> None:
         """Shorten the conversation that a prompt follows, if it is longer than is allowed."""
-        limit = options.get("compact_above")
+        limit = checked_length(options.get("compact_above", self.compact_above))
         if limit is None or not options.get("follows"):
             return
-        if limit < 1:
-            raise UsageError(f"compact_above must be more than 0, not {limit!r}")
         if await ask_store(session.store, last_tokens, session) > limit:
             await self.compact_async(session)
 
@@ -157,6 +157,19 @@ class PromptAdapter(ABC):
     ) -> PromptStream[O]:
         """Go on where a prompt stopped, as `resume_async` does, and yield what happens."""
         return self._stream(self.resume_async, prompt, session, options)
+
+    def stream_blocking(
+        self, prompt: Prompt[O], *, session: Session | None = None, **options: Unpack[Options]
+    ) -> Generator[Event | PromptResponse[O]]:
+        """Like `stream`, in a program without an event loop: `for event in
+        adapter.stream_blocking(prompt)`. Leaving the loop cancels the evaluation.
+        """
+        stream = self.stream(prompt, session=session, **options)
+        try:
+            while not stream.is_over:
+                yield self._portal.run(stream.__anext__, "stream")
+        finally:
+            self._portal.run(stream.aclose, "stream")
 
     def _stream(
         self,

@@ -137,7 +137,8 @@ class PromptStream(Generic[O]):
         self._evaluate = evaluate
         self._unread: UnreadEvents | None = None
         self._task: asyncio.Task[PromptResponse[O]] | None = None
-        self._is_over = False
+        self.is_over = False
+        """Whether nothing is left to iterate over: the response was yielded, or an error raised."""
 
     @property
     def response(self) -> PromptResponse[O]:
@@ -151,12 +152,12 @@ class PromptStream(Generic[O]):
         return self
 
     async def __anext__(self) -> Event | PromptResponse[O]:
-        if self._is_over:
+        if self.is_over:
             raise StopAsyncIteration
         unread, task = self._begin()
         while (event := unread.take()) is None:
             if task.done():
-                self._is_over = True
+                self.is_over = True
                 return task.result()
             await unread.wait(task)
         return event
@@ -180,7 +181,7 @@ class PromptStream(Generic[O]):
 
     async def aclose(self) -> None:
         """Cancel the evaluation, unless it is over, and wait until it has ended."""
-        self._is_over = True
+        self.is_over = True
         task = self._task
         if task is None or task.done():
             return

@@ -7,7 +7,7 @@ that a provider would refuse get a derived name on the wire.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -17,20 +17,23 @@ from toolcrib.adapters.credentials import Credentials
 from toolcrib.adapters.items import text_of
 from toolcrib.adapters.tool_calls import AnyProviderTool, ClientCodec
 from toolcrib.adapters.wire_entry import with_extra
-from toolcrib.errors import PromptEvaluationError, UsageError, WrongProvider
+from toolcrib.errors import PromptEvaluationError, UnsupportedOption, UsageError, WrongProvider
 from toolcrib.tools.code_interpreter import CodeInterpreterConfig
 from toolcrib.tools.extra import secrets_of_extra
+from toolcrib.tools.function_options import FunctionOptions, free_form_argument
 from toolcrib.tools.image_generation import ImageGenerationConfig
+from toolcrib.tools.program import ProgramConfig
 from toolcrib.tools.provider_tools import HostedTool, ProviderTool, config_function, kind_of
 from toolcrib.tools.shell import ContainerShellConfig
 from toolcrib.tools.tool import Tool
 from toolcrib.tools.tool_search import ToolSearchConfig
 from toolcrib.tools.web_fetch import WebFetchConfig
 from toolcrib.tools.web_search import WebSearchConfig
+from toolcrib.tools.x_search import XSearchConfig
 
 if TYPE_CHECKING:
     from toolcrib.adapters.turn_tools import ProviderProfile
-    from toolcrib.tools.prepared_tool import Declaration
+    from toolcrib.tools.prepared_tool import PreparedTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ _DEFAULTS: Final[Mapping[str, Callable[[], Any]]] = {
     "tool_search": ToolSearchConfig,
     "web_fetch": WebFetchConfig,
     "web_search": WebSearchConfig,
+    "x_search": XSearchConfig,
+    "program": ProgramConfig,
 }
 
 
@@ -197,6 +202,9 @@ class ClientDeclaration:
         return with_extra(self.codec.contribute(self.tool), self.tool.extra, self.tool.name)
 
 
+PLAIN_FUNCTION: Final = FunctionOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionDeclaration:
     """A tool that this process runs, as the model is told of it."""
@@ -204,6 +212,15 @@ class FunctionDeclaration:
     wire_name: str
     description: str
     parameters: Mapping[str, Any] = field(hash=False)
+    options: FunctionOptions = PLAIN_FUNCTION
+    output_schema: Mapping[str, Any] | None = field(default=None, hash=False)
+
+    @property
+    def free_form_argument(self) -> str | None:
+        """The argument that the text of a free-form call is; None for a call with JSON."""
+        if self.options.free_form is None:
+            return None
+        return free_form_argument(self.wire_name, self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,15 +264,60 @@ NO_TOOLS: Final = ToolDeclarations((), [], [], {}, (), (), {}, {})
 """For what is asked of a provider without a prompt."""
 
 
+def function_of(tool: PreparedTool, wire_name: str) -> FunctionDeclaration:
+    """A tool of this process as a model is told of it."""
+    declaration, declared = tool.declaration, tool.tool
+    return FunctionDeclaration(
+        wire_name,
+        declaration.description,
+        declaration.parameters,
+        declared.function_options or PLAIN_FUNCTION,
+        declared.output_schema,
+    )
+
+
+def check_functions(
+    functions: Sequence[PreparedTool], hosted_kinds: Collection[str], profile: ProviderProfile
+) -> None:
+    """Refuse options of functions that the provider does not take, or that would keep a tool out of
+    the model's reach for ever. Raises `UsageError`.
+    """
+    for tool in functions:
+        options, name = tool.tool.function_options, tool.ref.name
+        if options is None:
+            continue
+        wanted = {
+            "defer_loading": options.defer_loading,
+            "namespace": options.namespace is not None,
+            "allowed_callers": options.allowed_callers is not None,
+            "free_form.definition": options.free_form is not None and options.free_form.has_grammar,
+        }
+        for option, is_set in wanted.items():
+            if is_set and option not in profile.function_options:
+                raise UnsupportedOption(
+                    f"the function {name}", option, profile.provider, "leave it out there"
+                )
+        if options.defer_loading and "tool_search" not in hosted_kinds:
+            raise UsageError(
+                f"tool {name!r} is loaded only after a tool search, and the prompt has none; add "
+                "tool_search_tool(), or leave defer_loading out"
+            )
+        if options.is_programmatic and "program" not in hosted_kinds:
+            raise UsageError(
+                f"tool {name!r} is for programs, and the prompt has none; add program_tool(), or "
+                "leave allowed_callers out"
+            )
+
+
 def declare(
-    functions: Sequence[Declaration],
+    functions: Sequence[PreparedTool],
     client_run: Sequence[ClientDeclaration],
     hosted_tools: Sequence[HostedDeclaration],
     *,
     prompt_name: str,
 ) -> ToolDeclarations:
     """Serialise every tool. Raises `PromptEvaluationError` (phase render) before any request."""
-    wire = wire_names(function.name for function in functions)
+    wire = wire_names(function.declaration.name for function in functions)
     entries: list[dict[str, Any]] = []
     include: dict[str, None] = {}
     body: dict[str, Any] = {}
@@ -270,8 +332,7 @@ def declare(
         body.update(contribution.body)
     names = {wire_name: name for name, wire_name in wire.items()}
     declared = tuple(
-        FunctionDeclaration(wire[function.name], function.description, function.parameters)
-        for function in functions
+        function_of(function, wire[function.declaration.name]) for function in functions
     )
     return ToolDeclarations(
         functions=declared,

@@ -21,6 +21,7 @@ from toolcrib.adapters.tool_declarations import (
     HostedDeclaration,
     ToolDeclarations,
     as_hosted,
+    check_functions,
     check_provider,
     codec_of,
     declare,
@@ -210,6 +211,8 @@ class ProviderProfile:
     """For hosted tools that the provider may run although a prompt does not declare them."""
     make_classifier: Callable[[ToolDeclarations, ProviderProfile], ItemClassifier]
     on_unsupported: OnUnsupported = "raise"
+    function_options: frozenset[str] = frozenset()
+    """The options of functions that the provider takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +245,15 @@ def open_turn(
     gates = [mcp_gate(hosted.tool, provider=provider) for hosted in hosted_tools if hosted.is_mcp]
     executor = make_executor([*map(prepared.get, tools), *map(prepare, gates)])
     apart = {client.tool.name for client in client_run} | {gate.name for gate in gates}
+    functions = [
+        executor.tools[function.name]
+        for function in executor.declarations()
+        if function.name not in apart
+    ]
+    kinds = {hosted.tool.kind for hosted in hosted_tools} | {run.codec.kind for run in client_run}
+    selection.check(lambda: check_functions(functions, kinds, profile))
     declared = declare(
-        [function for function in executor.declarations() if function.name not in apart],
+        functions,
         client_run,
         hosted_tools,
         prompt_name=prompt.name,
@@ -383,7 +393,7 @@ class _Selection:
         """
         bound = [cast("AnyProviderTool", tool) for tool in tools if isinstance(tool, ProviderTool)]
         for tool in bound:
-            self._checked(lambda tool=tool: check_provider(tool, self._profile.provider))
+            self.check(lambda tool=tool: check_provider(tool, self._profile.provider))
         declarations = [
             ClientDeclaration(tool, codec)
             for tool in bound
@@ -391,7 +401,7 @@ class _Selection:
             if codec.speaks_for(tool)
         ]
         for client in declarations:
-            self._checked(lambda client=client: check_arguments(client.tool, client.codec))
+            self.check(lambda client=client: check_arguments(client.tool, client.codec))
         return declarations
 
     def _offer(self, tool: PreparedTool) -> HostedDeclaration | None:
@@ -439,7 +449,8 @@ class _Selection:
         )
         return is_optional or self._profile.on_unsupported == "drop"
 
-    def _checked(self, check: Callable[[], None]) -> None:
+    def check(self, check: Callable[[], None]) -> None:
+        """Turn what a check refuses into the error of a prompt that cannot be rendered."""
         try:
             check()
         except UsageError as error:

@@ -129,10 +129,14 @@ class Gate:
         await self._session.approvals.note_use(grant, call.call_id)
         _approve(call)
 
-    async def ask_for_handler(self, call: Call) -> None:
-        """Get a yes that a handler found out it needs while it ran."""
+    async def ask_for_handler(self, call: Call, *, ignore_grants: bool = False) -> None:
+        """Get a yes that a handler found out it needs while it ran; from no grant if it says so."""
         subject = subject_of(call)
-        await self.ask(call, self._routed(call, subject, ASKED_BY_TOOL), subject)
+        verdict = self._routed(call, subject, ASKED_BY_TOOL)
+        if ignore_grants:
+            await self._settle(call, await self._file(call, verdict, "waiting"))
+        else:
+            await self.ask(call, verdict, subject)
 
     async def ask_about_doubt(self, call: Call) -> None:
         """Ask a person, and no grant, whether a call that may have run should run again."""
@@ -472,6 +476,8 @@ def _approve(call: Call) -> None:
     call.is_approved = True
     if call.context is not None:
         call.context.tool_call_approved = True
+        decided_by = call.decided_by
+        call.context.approved_when_asked = decided_by is None or decided_by.kind != "grant"
 
 
 def _check_digest(call: Call, decided: Decided) -> None:

@@ -182,12 +182,13 @@ class Path:
             await self._execution.execute(call)
 
     async def _ask(self, call: Call, needed: ApprovalRequired) -> None:
-        if call.is_approved:
+        is_by_grant = call.context is not None and not call.context.approved_when_asked
+        if call.is_approved and not (needed.ignore_grants and is_by_grant):
             call.fail(RuntimeError(f"{call.name} asked for approval again after it was given"))
             return
         settle_start(call)
         call.approval_metadata = needed.metadata or {}
-        await self._gate.get().ask_for_handler(call)
+        await self._gate.get().ask_for_handler(call, ignore_grants=needed.ignore_grants)
 
     async def _conclude(self, call: Call, work: Awaitable[None]) -> Outcome:
         outer = CALL_HERE.get()

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         TurnStarted,
     )
     from toolcrib.ledger.prompt_events import (
+        AnswerRejected,
         ArgumentsDelta,
         ContainerExpired,
         ContainerUsed,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GENESIS",
+    "AnswerRejected",
     "ApprovalDecided",
     "ApprovalRequested",
     "ApprovalSuperseded",
@@ -147,6 +149,7 @@ if not TYPE_CHECKING:
                 "TurnStarted",
             ),
             "toolcrib.ledger.prompt_events": (
+                "AnswerRejected",
                 "ArgumentsDelta",
                 "ContainerExpired",
                 "ContainerUsed",

@@ -30,6 +30,7 @@ from toolcrib.ledger.events import (
     TurnStarted,
 )
 from toolcrib.ledger.prompt_events import (
+    AnswerRejected,
     ArgumentsDelta,
     ContainerExpired,
     ContainerUsed,
@@ -85,6 +86,7 @@ ALL_EVENTS: tuple[type[Event], ...] = (
     ModelQueued,
     ModelCancelled,
     ModelResponded,
+    AnswerRejected,
     PromptAnswered,
     ToolProgress,
     ToolOutput,

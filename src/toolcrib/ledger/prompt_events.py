@@ -174,6 +174,9 @@ class HistoryOmitted(Event):
     items: tuple[OmittedItem, ...]
 
 
+SUMMARY_PROMPT = "toolcrib:summary"
+"""The name of the prompt that asks for a summary. It is nothing that a person said."""
+
 CompactionMethod = Literal["provider", "summary"]
 """How a conversation was shortened: by the provider, or by a prompt that asked for a summary."""
 
@@ -270,6 +273,17 @@ class ModelRetried(Event):
     request_id: str | None
     """The provider's id of the attempt that failed."""
     pause_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRejected(Event):
+    """An answer did not fit the output type of its prompt, and the model is asked again."""
+
+    kind: ClassVar[str] = "prompt.answer_rejected"
+    turn: int
+    prompt_name: str
+    problem: str
+    """What was wrong with the answer, as the model is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The parameters and results of the operations on approval requests and grants."""
+"""The parameters and results of the operations on approval requests, grants and questions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from toolcrib.runtime.messages import Key, OperationParams
 from toolcrib.tools.identity import Place
 
 __all__ = [
+    "AnswerAction",
+    "AnswerQuestion",
+    "AnsweredQuestion",
     "ApprovalFacts",
     "CallerFacts",
     "CoveredCall",
@@ -22,10 +25,13 @@ __all__ = [
     "Grants",
     "Inbox",
     "ListApprovals",
+    "ListQuestions",
     "OneApproval",
     "OneGrant",
+    "OpenQuestions",
     "Preview",
     "PreviewGrant",
+    "QuestionFacts",
     "QuorumFacts",
     "Revoked",
     "VoteFacts",
@@ -254,3 +260,64 @@ class Revoked:
     """Whether the grant was standing until now."""
 
     was_standing: bool
+
+
+AnswerAction = Literal["answer", "decline", "cancel"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListQuestions(OperationParams):
+    """The open questions of one session, or of all."""
+
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionFacts:
+    """An open question of a running call."""
+
+    question_id: str
+    session_id: str
+    call_id: str
+    tool: str
+    text: str
+    schema: dict[str, Any]
+    """The JSON Schema of the answer."""
+    created_at: float
+    deadline: float | None = None
+    is_secret: bool = False
+    """Whether the answer must not be shown; it is not recorded."""
+    parent_call_id: str | None = None
+    turn: int = 0
+    caller: CallerFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenQuestions:
+    """Open questions, oldest first in each session."""
+
+    questions: list[QuestionFacts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerQuestion(OperationParams):
+    """The answer to a question, or that there will be none. The first one counts; one that does not
+    fit leaves the question open.
+    """
+
+    question_id: str
+    action: AnswerAction = "answer"
+    value: JsonValue = None
+    """With `answer`: JSON that fits the question's schema."""
+    reason: str | None = None
+    """With `decline` and `cancel`: for the handler and the record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredQuestion:
+    """A question that is closed now."""
+
+    question_id: str
+    session_id: str
+    call_id: str
+    action: AnswerAction

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.approval_messages import ApprovalFacts, GrantTerms
+    from toolcrib.runtime.approval_messages import (
+        AnsweredQuestion,
+        ApprovalFacts,
+        GrantTerms,
+        QuestionFacts,
+    )
     from toolcrib.runtime.blocking_operations import Complete
     from toolcrib.runtime.chat import Asked, Chat, ChatEvent, ChatTurn, Exchange, Waiting
     from toolcrib.runtime.config import WhenBusy
     from toolcrib.runtime.messages import Cancelled, PromptResult, Tools
-    from toolcrib.runtime.question_messages import AnsweredQuestion, QuestionFacts
 
 
 class BlockingTurn:

@@ -12,17 +12,15 @@ from uuid import uuid4
 
 from toolcrib.errors import Refused, UsageError
 from toolcrib.ledger.events import ApprovalRequested, Event, QuestionAsked, ToolInvoked
-from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted
-from toolcrib.runtime.approval_messages import ApprovalFacts
+from toolcrib.ledger.prompt_events import SUMMARY_PROMPT, PromptAnswered, PromptStarted
+from toolcrib.runtime.approval_messages import ApprovalFacts, QuestionFacts
 from toolcrib.runtime.messages import PromptResult
-from toolcrib.runtime.question_messages import QuestionFacts
 from toolcrib.runtime.typed_operations import TypedOperations
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.approval_messages import GrantTerms
+    from toolcrib.runtime.approval_messages import AnsweredQuestion, GrantTerms
     from toolcrib.runtime.config import WhenBusy
     from toolcrib.runtime.messages import Cancelled, Tools
-    from toolcrib.runtime.question_messages import AnsweredQuestion
     from toolcrib.runtime.session_events import SessionEvents
 
 ChatEvent: TypeAlias = Event | PromptResult
@@ -197,7 +195,9 @@ class Chat:
         exchanges: dict[int, Exchange] = {}
         async for event in self._recorded():
             match event:
-                case PromptStarted(turn=turn, text=text, at=at, parent_call_id=None):
+                case PromptStarted(turn=turn, text=text, at=at, parent_call_id=None) if (
+                    event.prompt_name != SUMMARY_PROMPT
+                ):
                     exchanges[turn] = Exchange(turn=turn, at=at, text=text)
                 case ToolInvoked(turn=turn) if turn in exchanges:
                     calls = (*exchanges[turn].calls, event)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.errors import Refused
-from toolcrib.runtime import approval_messages, audit_messages, messages, question_messages
+from toolcrib.runtime import approval_messages, audit_messages, messages
 from toolcrib.runtime.service import Service
 
 if TYPE_CHECKING:
@@ -145,15 +145,15 @@ _ALL: Final = (
     _operation(
         "questions.list",
         _READERS,
-        question_messages.ListQuestions,
-        question_messages.OpenQuestions,
+        approval_messages.ListQuestions,
+        approval_messages.OpenQuestions,
         Service.list_questions,
     ),
     _operation(
         "questions.answer",
         _CALLERS,
-        question_messages.AnswerQuestion,
-        question_messages.AnsweredQuestion,
+        approval_messages.AnswerQuestion,
+        approval_messages.AnsweredQuestion,
         Service.answer_question,
     ),
     _operation(

@@ -16,8 +16,8 @@ from toolcrib.host_tools.session_tools import session_context
 from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted
 from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import UserText
-from toolcrib.runtime.attendance import decided, waiting_allowed
 from toolcrib.runtime.event_reader import envelope_of
+from toolcrib.runtime.live_session import decided, waiting_allowed
 from toolcrib.runtime.messages import PromptResult, PromptStatus
 from toolcrib.runtime.session_setup import OPEN_PROMPT
 from toolcrib.store.store import ask_store

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, assert_never
 
 from toolcrib.errors import InvalidAnswer, Refused
-from toolcrib.runtime.approval_messages import CallerFacts
-from toolcrib.runtime.ownership import may_see
-from toolcrib.runtime.question_messages import (
+from toolcrib.runtime.approval_messages import (
     AnsweredQuestion,
     AnswerQuestion,
+    CallerFacts,
     ListQuestions,
     OpenQuestions,
     QuestionFacts,
 )
+from toolcrib.runtime.ownership import may_see
 
 if TYPE_CHECKING:
     from toolcrib.approval.question import Question

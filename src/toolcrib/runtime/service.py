@@ -20,14 +20,18 @@ from toolcrib.runtime import (
     question_operations,
 )
 from toolcrib.runtime.approval_messages import (
+    AnsweredQuestion,
+    AnswerQuestion,
     ApprovalFacts,
     Decide,
     GrantFacts,
     Grants,
     Inbox,
     ListApprovals,
+    ListQuestions,
     OneApproval,
     OneGrant,
+    OpenQuestions,
     Preview,
     PreviewGrant,
     Revoked,
@@ -73,12 +77,6 @@ from toolcrib.runtime.prompt_operations import (
     prompt_outcome,
     prompt_without_answer,
     was_begun,
-)
-from toolcrib.runtime.question_messages import (
-    AnsweredQuestion,
-    AnswerQuestion,
-    ListQuestions,
-    OpenQuestions,
 )
 from toolcrib.store.store import ask_store
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.errors import LeaseHeld, Refused, SessionNotFound
 from toolcrib.host_tools.session_tools import SessionTools
 from toolcrib.ledger.record import Record
-from toolcrib.runtime.attendance import LiveAttendance
 from toolcrib.runtime.audit_operations import list_sessions
 from toolcrib.runtime.client_tools import (
     ClientCalls,
@@ -21,7 +20,7 @@ from toolcrib.runtime.client_tools import (
     new_client_tools,
     update_client_tools,
 )
-from toolcrib.runtime.live_session import LiveSession, SessionOpening
+from toolcrib.runtime.live_session import LiveAttendance, LiveSession, SessionOpening
 from toolcrib.runtime.messages import (
     CreateSession,
     ListSessions,

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from toolcrib.approval.decision import ActorKind
     from toolcrib.failures import FailureKind
     from toolcrib.runtime.approval_messages import (
+        AnswerAction,
+        AnsweredQuestion,
         ApprovalFacts,
         GrantFacts,
         Grants,
         GrantTerms,
         Inbox,
+        OpenQuestions,
         Preview,
         Revoked,
     )
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
         ToolFacts,
         Tools,
     )
-    from toolcrib.runtime.question_messages import AnswerAction, AnsweredQuestion, OpenQuestions
     from toolcrib.runtime.session_events import SessionEvents
     from toolcrib.store.call_query import RowDecision, SumKey
 

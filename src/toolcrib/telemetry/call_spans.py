@@ -35,7 +35,13 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from toolcrib.failures import Failure
-    from toolcrib.ledger.events import ApprovalRequested, CallStarted, CallUnrecorded, ToolInvoked
+    from toolcrib.ledger.events import (
+        ApprovalRequested,
+        CallDeferred,
+        CallStarted,
+        CallUnrecorded,
+        ToolInvoked,
+    )
     from toolcrib.telemetry.metrics import Metrics
     from toolcrib.telemetry.spans import SpanFactory
     from toolcrib.telemetry.turn_spans import TurnTracker
@@ -71,8 +77,8 @@ class CallSpans:
         enter(run, parent)
         self._metrics.handler_started(labels)
 
-    def ask(self, event: ApprovalRequested) -> None:
-        """End the run of a call whose handler required an approval."""
+    def ask(self, event: ApprovalRequested | CallDeferred) -> None:
+        """End the run of a call whose handler required an approval, or handed the call over."""
         run = self._open.pop((event.session_id, event.call_id), None)
         self._end(run, event.at, None, "waiting")
 

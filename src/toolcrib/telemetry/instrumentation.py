@@ -18,6 +18,7 @@ from toolcrib.errors import UsageError
 from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
+    CallDeferred,
     CallStarted,
     CallUnrecorded,
     Event,
@@ -107,6 +108,7 @@ class Instrumentation:
         )
         self._unsubscribe = [
             self._subscribe(CallStarted, self._calls.start),
+            self._subscribe(CallDeferred, self._calls.ask),
             self._subscribe(ToolInvoked, self._on_invoked),
             self._subscribe(CallUnrecorded, self._on_unrecorded),
             self._subscribe(ApprovalRequested, self._on_requested),

@@ -15,6 +15,7 @@ from toolcrib._version import __version__
 from toolcrib.ledger.events import (
     ApprovalDecided,
     ApprovalRequested,
+    CallDeferred,
     CallStarted,
     CallUnrecorded,
     ToolInvoked,
@@ -180,6 +181,7 @@ class PrometheusMetrics:
     def watch(self, bus: EventBus) -> None:
         """Count what happens on a bus."""
         bus.subscribe(CallStarted, lambda event: self._running.add(_key(event)))
+        bus.subscribe(CallDeferred, lambda event: self._running.discard(_key(event)))
         bus.subscribe(ToolInvoked, self._on_invoked)
         bus.subscribe(CallUnrecorded, self._on_unrecorded)
         bus.subscribe(ApprovalRequested, self._on_requested)
@@ -260,7 +262,7 @@ class PrometheusMetrics:
 
 
 def _key(
-    event: CallStarted | ToolInvoked | CallUnrecorded | ApprovalRequested,
+    event: CallStarted | CallDeferred | ToolInvoked | CallUnrecorded | ApprovalRequested,
 ) -> tuple[str, str]:
     return event.session_id, event.call_id
 

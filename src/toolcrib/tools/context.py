@@ -56,6 +56,9 @@ class ToolContext:
     idempotency_key: str = ""
     """Stable for this call across retries and restarts: pass it to services that accept one."""
     tool_call_approved: bool = False
+    approved_when_asked: bool = False
+    """Whether somebody was asked about this very call and said yes; a grant is a yes given before
+    it."""
     deadline: float | None = None
     """When the call must end, in the time of the running event loop."""
     turn: int = 0

@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any, Final, Literal, TypedDict, cast, get_args
 
 from toolcrib.errors import InvalidTool
+from toolcrib.tools.function_options import FunctionOptions
 
 Cut = Literal["head", "tail", "middle"]
 """The part of an overlong result that the model sees."""
@@ -39,6 +40,7 @@ _NOT_AT_THE_PROVIDER: Final[Mapping[str, str]] = {
     "deprecated": "the provider tells the model nothing of it; say it in the section's text",
     "output_schema": "the provider defines the result; name a dataclass as result_type",
     "json_schema": "the provider defines the arguments; leave it out",
+    "function_options": "the model calls no function of it; leave it out",
     "approval_metadata": "nobody is asked before its calls; requires_approval withholds it",
 }
 """Rules that only a handler obeys, and what to do instead where the provider runs a tool."""
@@ -62,6 +64,7 @@ class ToolRules(TypedDict, total=False):
     source: str
     approval_metadata: Callable[[], Mapping[str, Any] | None] | None
     requires: tuple[str, ...]
+    function_options: FunctionOptions | None
 
 
 def check_provider_run(tool: Any) -> None:

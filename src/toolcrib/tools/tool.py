@@ -24,6 +24,7 @@ from toolcrib.tools.type_arguments import TypeArguments
 
 if TYPE_CHECKING:
     from toolcrib.tools.context import ToolContext
+    from toolcrib.tools.function_options import FunctionOptions
     from toolcrib.tools.identity import Place
     from toolcrib.tools.result import ToolResult
 
@@ -109,6 +110,8 @@ class Tool(TypeArguments, Generic[P, R]):
     instruction: Callable[[ToolContext], str | None] | None = None
     """Text for the model's instructions, read for every prompt of a runtime and every run of an
     agent; None adds nothing."""
+    function_options: FunctionOptions | None = None
+    """How it is offered to a model: deferred, in a group, to programs, as free text."""
     is_foreign: bool = False
     """Whether its schemas come from outside the host application, from a client or an MCP server.
     A foreign schema that is costly to check is refused, and each check is bounded."""
@@ -120,6 +123,8 @@ class Tool(TypeArguments, Generic[P, R]):
         rules.check_callable(self.name, "handler", self.handler)
         rules.check_callable(self.name, "available_when", self.available_when)
         rules.check_callable(self.name, "instruction", self.instruction)
+        if self.function_options is not None:
+            check_function_options(self.name, self.function_options)
         self._check_rules()
         self._check_params_type()
         self._check_calling()
@@ -190,6 +195,16 @@ class Tool(TypeArguments, Generic[P, R]):
                     f"tool {self.name!r}: the {part} of examples[{number}] must be "
                     f"{_type_name(expected)}, not {type(value).__name__}"
                 )
+
+
+def check_function_options(name: str, options: object) -> None:
+    """Refuse what is no `FunctionOptions`."""
+    from toolcrib.tools.function_options import FunctionOptions
+
+    if not isinstance(options, FunctionOptions):
+        raise InvalidTool(
+            f"tool {name!r}: function_options must be FunctionOptions, not {options!r}"
+        )
 
 
 def confines_itself(handler: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from pydantic_ai import (
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, UserError
 from pydantic_ai.toolsets import CombinedToolset, ExternalToolset
 
+from tests.adapters.openai.loopback_adapter import ask
 from tests.toolsets.agent_bridge.agents import (
     Greet,
     agent_of,
@@ -34,9 +36,20 @@ from tests.toolsets.agent_bridge.agents import (
     scripted,
     told,
 )
-from toolcrib import Approve, Hooks, Limits, Policy, Rule
+from toolcrib import (
+    Approve,
+    Executor,
+    Hooks,
+    Limits,
+    Policy,
+    Rule,
+    Session,
+    SqliteStore,
+    tool,
+)
+from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.context import AgentContext
-from toolcrib.errors import UsageError
+from toolcrib.errors import ResultDeferred, UsageError
 from toolcrib.ledger import CallDeferred as CallHandedOver
 from toolcrib.toolsets import Toolset, govern, govern_agent
 
@@ -499,7 +512,6 @@ class TestCapability:
 
     async def test_a_gated_tool_as_a_plain_function_is_still_refused(self) -> None:
         """F2: the capability does not weaken the refusal of a gated `@tool`."""
-        from toolcrib import tool
 
         @tool(requires_approval=True)
         async def wipe(path: str) -> str:
@@ -508,3 +520,63 @@ class TestCapability:
 
         with pytest.raises(UserError, match="requires approval"):
             Agent(scripted(), tools=[wipe], capabilities=[govern_agent()])
+
+
+async def test_a_deferred_call_survives_its_process(tmp_path: Path) -> None:
+    """F16: opened again, the call is not in doubt: it waits, and takes its result."""
+    tools = [ToolDefinition(name="ask_user", parameters_json_schema={"type": "object"})]
+    first = AgentContext(await Session.open(SqliteStore(tmp_path / "s.db"), "s"))
+    agent = agent_of(govern(ExternalToolset(tools)), steps=[[call("ask_user")]])
+    waiting = await agent.run("go", deps=first)
+    await first.session.close()
+
+    later = AgentContext(await Session.open(SqliteStore(tmp_path / "s.db"), "s"))
+    assert [each.state for each in later.session.open_calls()] == ["deferred"]
+    again = agent_of(govern(ExternalToolset(tools)), steps=[[call("ask_user")]])
+    results = DeferredToolResults(calls={"c1": "seven"})
+    await again.run(
+        message_history=waiting.all_messages(), deferred_tool_results=results, deps=later
+    )
+    (invoked,) = invocations(later.session)
+    assert (invoked.call_id, invoked.value) == ("c1", "seven")
+    assert later.session.open_calls() == []
+    await later.session.close()
+
+
+async def test_a_hand_over_outside_of_agents() -> None:
+    """A handler hands its call over; `complete` brings the result, once, and nothing else does."""
+
+    @tool
+    async def start_job() -> str:
+        """Start a job."""
+        raise ResultDeferred({"job": 7})
+
+    executor = Executor(Session(), [start_job])
+    handed = await executor.call("start_job", call_id="j1")
+    assert (handed.status, handed.approval, handed.metadata) == ("waiting", None, {"job": 7})
+    with pytest.raises(ResultDeferred):
+        handed.unwrap()
+    assert [each.status for each in await executor.resume()] == ["waiting"]
+
+    done = await executor.complete("j1", "finished")
+    assert (done.status, done.value) == ("completed", "finished")
+    with pytest.raises(UsageError, match="no call 'j1' waits"):
+        await executor.complete("j1", "again")
+    assert (await executor.call("start_job", call_id="j1")).value == "finished"
+
+
+async def test_a_prompt_waits_for_a_result_from_outside() -> None:
+    """F16: on an adapter the prompt waits, and goes on with the result when it is resumed."""
+
+    @tool
+    async def start_job() -> str:
+        """Start a job."""
+        raise ResultDeferred
+
+    session, adapter = Session(), PydanticAIAdapter(scripted([call("start_job")]))
+    waiting = await adapter.evaluate_async(ask(start_job), session=session)
+    assert (waiting.status, waiting.pending) == ("waiting", ())
+
+    await Executor(session, [start_job]).complete("c1", "finished")
+    response = await adapter.resume_async(ask(start_job), session=session)
+    assert (response.status, response.text) == ("completed", "done")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx2
 import jsonschema_rs
 
 from tests.transports.http.served_runtime import Served, served
+from toolcrib.host_tools import HostToolDefinition, ToolContext
 from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES
 from toolcrib.transports.http.openapi import openapi_document
 from toolcrib.transports.http.routes import ROUTES, OperationRoute
@@ -63,8 +65,8 @@ async def test_every_answer_is_as_the_document_says() -> None:
     """Real answers of every operation, done and refused, are valid by the document."""
     # A session is closed and deleted after everything else was asked of it.
     order = sorted(ROUTES, key=lambda route: route.name in ("session.close", "session.delete"))
-    async with served() as crib:
-        ids = await _fill(crib)
+    async with served() as crib, asyncio.TaskGroup() as calls:
+        ids = {**await _fill(crib), "question_id": await _ask(crib, calls)}
         for route in order:
             body, path = _body(route), route.path.format(**ids)
             refused = await crib.client.request(route.verb, path + "?no=1", json=body)
@@ -105,11 +107,26 @@ async def _fill(crib: Served) -> dict[str, str]:
     }
 
 
+async def _ask(crib: Served, calls: asyncio.TaskGroup) -> str:
+    """A call that asks a person, and the id of its question."""
+
+    async def ask(given: dict[str, Any], context: ToolContext) -> str:
+        return await context.ask("Which one?")
+
+    crib.runtime.registry.add(HostToolDefinition("ask", "To ask.", {"type": "object"}, ask))
+    await crib.session("asks")
+    calls.create_task(crib.client.post("/v1/sessions/asks/tools/ask/call", json={}))
+    while not (questions := (await crib.client.get("/v1/questions")).json()["questions"]):
+        pass
+    return questions[0]["question_id"]
+
+
 def _body(route: OperationRoute) -> dict[str, Any] | None:
     bodies: dict[str, dict[str, Any]] = {
         "tools.call": {"arguments": {"text": "a"}},
         "prompt.send": {"text": "hello"},
         "approvals.decide": {"decision": "deny"},
+        "questions.answer": {"value": "this one"},
         "grants.preview": {"tool": "echo", "grant": {"scope": "session"}},
     }
     return bodies.get(route.name, {}) if route.verb == "POST" else None

@@ -222,7 +222,7 @@ async def test_who_called_and_over_what_is_on_record() -> None:
     ]
 
 
-IDS = {"approval_id": "a", "artifact_id": "r", "grant_id": "g"}
+IDS = {"approval_id": "a", "artifact_id": "r", "grant_id": "g", "question_id": "q"}
 
 
 def _body(name: str) -> bytes:

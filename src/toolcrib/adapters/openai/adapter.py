@@ -14,12 +14,14 @@ from toolcrib.adapters.model_client import Retry
 from toolcrib.adapters.openai.background import POLL_SECONDS, BackgroundResponses
 from toolcrib.adapters.openai.codecs.apply_patch import OpenAIApplyPatchCodec
 from toolcrib.adapters.openai.codecs.code_interpreter import OpenAICodeInterpreterCodec
+from toolcrib.adapters.openai.codecs.computer import OpenAIComputerCodec
 from toolcrib.adapters.openai.codecs.container_shell import OpenAIContainerShellCodec
 from toolcrib.adapters.openai.codecs.file_search import OpenAIFileSearchCodec
 from toolcrib.adapters.openai.codecs.handler_shell import OpenAIHandlerShellCodec
 from toolcrib.adapters.openai.codecs.image_generation import OpenAIImageGenerationCodec
 from toolcrib.adapters.openai.codecs.legacy_shell import OpenAILegacyShellCodec
 from toolcrib.adapters.openai.codecs.mcp import OpenAIMcpApprovals, OpenAIMcpCodec
+from toolcrib.adapters.openai.codecs.program import OpenAIProgramCodec
 from toolcrib.adapters.openai.codecs.tool_search import (
     OpenAIHandlerToolSearchCodec,
     OpenAIToolSearchCodec,
@@ -31,6 +33,7 @@ from toolcrib.adapters.openai.containers import log_runs, ready_containers
 from toolcrib.adapters.openai.evaluation import ResponsesEvaluation
 from toolcrib.adapters.openai.host_files import SUPPORTED_TYPES, HostFiles, check_types
 from toolcrib.adapters.openai.items import (
+    PROGRAM_FORMAT,
     RESPONSES_FORMAT,
     CustomCallReader,
     FunctionCallReader,
@@ -44,9 +47,9 @@ from toolcrib.adapters.tool_calls import CallReader, ClientCallReader, ClientCod
 from toolcrib.adapters.tool_declarations import (
     NO_TOOLS,
     AnyCodec,
-    FunctionDeclaration,
     HostedDeclaration,
     ToolDeclarations,
+    function_of,
     stand_ins_of,
     wire_names,
 )
@@ -55,6 +58,7 @@ from toolcrib.errors import UsageError
 from toolcrib.session.session import Session
 from toolcrib.tools.code_interpreter import KIND as CODE_INTERPRETER
 from toolcrib.tools.code_interpreter import CodeRun
+from toolcrib.tools.program import KIND as PROGRAM
 from toolcrib.vfs.roots import check_roots
 
 if TYPE_CHECKING:
@@ -71,6 +75,7 @@ def default_codecs() -> dict[str, HostedToolCodec[Any, Any]]:
         "file_search": OpenAIFileSearchCodec(),
         "image_generation": OpenAIImageGenerationCodec(),
         "mcp": OpenAIMcpCodec(),
+        "program": OpenAIProgramCodec(),
         "shell": OpenAIContainerShellCodec(),
         "tool_search": OpenAIToolSearchCodec(),
         "web_search": OpenAIWebSearchCodec(),
@@ -81,6 +86,7 @@ def default_client_codecs() -> tuple[ClientCodec, ...]:
     """The codecs for tools that OpenAI defines and this process runs."""
     return (
         OpenAIApplyPatchCodec(),
+        OpenAIComputerCodec(),
         OpenAILegacyShellCodec(),
         OpenAIHandlerShellCodec(),
         OpenAIHandlerToolSearchCodec(),
@@ -93,7 +99,7 @@ def classifier_of(declared: ToolDeclarations, profile: ProviderProfile) -> ItemC
     """
     readers: list[CallReader] = [
         FunctionCallReader(declared.names),
-        CustomCallReader(declared.names),
+        CustomCallReader(declared.names, _free_form_arguments(declared)),
     ]
     readers += [
         ClientCallReader(declaration.codec, declaration.tool.name)
@@ -104,9 +110,17 @@ def classifier_of(declared: ToolDeclarations, profile: ProviderProfile) -> ItemC
         for hosted in declared.hosted
         if hosted.is_mcp
     ]
+    has_programs = any(hosted.tool.kind == PROGRAM for hosted in declared.hosted)
+    item_format = PROGRAM_FORMAT if has_programs else RESPONSES_FORMAT
     return ItemClassifier(
-        declared.hosted, readers, profile.stand_ins, RESPONSES_FORMAT, _UNDECLARED_CALLS
+        declared.hosted, readers, profile.stand_ins, item_format, _UNDECLARED_CALLS
     )
+
+
+def _free_form_arguments(declared: ToolDeclarations) -> dict[str, str]:
+    """By wire name, the argument that the text of a free-form call is."""
+    arguments = {function.wire_name: function.free_form_argument for function in declared.functions}
+    return {name: argument for name, argument in arguments.items() if argument is not None}
 
 
 _UNDECLARED_CALLS: Final[Mapping[str, CallReader]] = {
@@ -123,6 +137,9 @@ def _approvals(hosted: HostedDeclaration) -> OpenAIMcpApprovals:
 O = TypeVar("O")  # noqa: E741
 
 PROVIDER = "openai"
+FUNCTION_OPTIONS: Final = frozenset(
+    {"defer_loading", "namespace", "allowed_callers", "free_form.definition"}
+)
 
 
 class OpenAIAdapter(PromptAdapter):
@@ -135,7 +152,8 @@ class OpenAIAdapter(PromptAdapter):
     `host_roots` are the folders whose files a code interpreter's `host_mounts` may upload, and
     `upload_types` the extensions that such files may have. With `check_containers`, a container
     that a prompt names is asked for before the prompt is sent. An answer in the background is asked
-    for after `poll_seconds`, then in growing intervals.
+    for after `poll_seconds`, then in growing intervals. With `compact_above`, a conversation is
+    shortened before a prompt that follows a request of more tokens.
     """
 
     name = PROVIDER
@@ -155,8 +173,9 @@ class OpenAIAdapter(PromptAdapter):
         upload_types: Collection[str] = SUPPORTED_TYPES,
         check_containers: bool = False,
         poll_seconds: float = POLL_SECONDS,
+        compact_above: int | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(compact_above=compact_above)
         if client is not None and (base_url is not None or api_key is not None):
             raise UsageError("give a client, or base_url and api_key for a new one, not both")
         check_choice("history", history, get_args(History))
@@ -233,9 +252,11 @@ class OpenAIAdapter(PromptAdapter):
                 PROVIDER,
                 dict(codecs),
                 default_client_codecs(),
-                stand_ins_of(codecs.values()),
+                # What a program gives back is known only where the prompt declares programs.
+                stand_ins_of(codec for kind, codec in codecs.items() if kind != PROGRAM),
                 classifier_of,
                 self.on_unsupported,
+                FUNCTION_OPTIONS,
             )
             self._known_profile = profile
         return profile
@@ -252,11 +273,8 @@ class OpenAIAdapter(PromptAdapter):
         return self.profile()
 
     def _function_entry(self, tool: PreparedTool) -> dict[str, Any]:
-        declaration = tool.declaration
-        (wire_name,) = wire_names([declaration.name]).values()
-        return function_entry(
-            FunctionDeclaration(wire_name, declaration.description, declaration.parameters)
-        )
+        (wire_name,) = wire_names([tool.declaration.name]).values()
+        return function_entry(function_of(tool, wire_name))
 
     def _answered(self, response: PromptResponse[O]) -> PromptResponse[O]:
         if any(isinstance(invocation.params, CodeRun) for _, invocation in response.invocations):

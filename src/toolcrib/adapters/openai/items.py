@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, Final, assert_never, cast
 
@@ -67,7 +67,10 @@ _PHASES: Final = frozenset({"commentary", "final_answer"})
 
 
 class ResponsesFormat:
-    """Reads the items of a response."""
+    """Reads the items of a response. `context_types` are neither message nor call."""
+
+    def __init__(self, context_types: frozenset[str] = CONTEXT_TYPES) -> None:
+        self._context_types = context_types
 
     def read(self, raw: RawItem) -> ModelMessage | ReasoningItem | ContextItem | None:
         match text_of(raw, "type"):
@@ -75,7 +78,7 @@ class ResponsesFormat:
                 return read_message(raw)
             case "reasoning":
                 return ReasoningItem(raw, _reasoning(raw))
-            case kind if kind in CONTEXT_TYPES:
+            case kind if kind in self._context_types:
                 return ContextItem(raw)
             case _:
                 return None
@@ -108,6 +111,8 @@ class ResponsesFormat:
 
 
 RESPONSES_FORMAT: Final = ResponsesFormat()
+PROGRAM_FORMAT: Final = ResponsesFormat(CONTEXT_TYPES | {"program_output"})
+"""For prompts that declare programs: the codec of those reads what they gave back."""
 
 
 def read_message(raw: RawItem) -> ModelMessage:
@@ -239,9 +244,10 @@ class FunctionCallReader:
 
 @dataclass(frozen=True, slots=True)
 class CustomCallReader:
-    """Reads calls of custom tools: their free text is one argument, `input`."""
+    """Reads calls of custom tools: their free text is one argument, by `arguments` or `input`."""
 
     names: Mapping[str, str]
+    arguments: Mapping[str, str] = field(default_factory=dict[str, str])
     call_type: str = "custom_tool_call"
 
     def is_call(self, raw: RawItem, raws: Sequence[RawItem]) -> bool:
@@ -250,7 +256,8 @@ class CustomCallReader:
     def read(self, raw: RawItem) -> ToolCallItem:
         wire_name = text_of(raw, "name")
         name = self.names.get(wire_name, wire_name)
-        arguments = to_json({"input": text_of(raw, "input")}).decode()
+        argument = self.arguments.get(wire_name, "input")
+        arguments = to_json({argument: text_of(raw, "input")}).decode()
         return ToolCallItem(text_of(raw, "call_id"), name, arguments, self, raw)
 
     def output(self, call: ToolCallItem, end: ToolCallEnd) -> ToolOutputItem:

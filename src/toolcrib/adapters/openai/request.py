@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from toolcrib.prompt.output import OutputSchema
     from toolcrib.prompt.prompt import RenderedPrompt
+    from toolcrib.tools.function_options import FreeForm, Namespace
 
 
 class Outgoing:
@@ -160,7 +161,12 @@ def choice_of(declared: ToolDeclarations, wanted: str, prompt_name: str) -> Any:
     if wanted in ("auto", "none", "required"):
         return wanted
     if wanted in declared.wire:
-        return {"type": "function", "name": declared.wire[wanted]}
+        wire_name = declared.wire[wanted]
+        is_custom = any(
+            function.wire_name == wire_name and function.options.free_form is not None
+            for function in declared.functions
+        )
+        return {"type": "custom" if is_custom else "function", "name": wire_name}
     for hosted in declared.hosted:
         if hosted.tool.name == wanted:
             return _hosted_choice(hosted)
@@ -266,7 +272,7 @@ def _shared(
     if include:
         body["include"] = list(dict.fromkeys(include))
     if declared.has_tools:
-        body["tools"] = [*map(function_entry, declared.functions), *declared.entries]
+        body["tools"] = [*function_entries(declared.functions), *declared.entries]
     if prompt.output is not None:
         text = cast("Mapping[str, Any]", extra.pop("text", {}))
         body["text"] = {**text, "format": output_format(prompt.output)}
@@ -275,14 +281,49 @@ def _shared(
 
 def function_entry(function: FunctionDeclaration) -> dict[str, Any]:
     """A tool that this process runs, as an entry of a request's `tools`."""
-    return {
-        "type": "function",
-        "name": function.wire_name,
-        "description": function.description,
-        "parameters": function.parameters,
+    options = function.options
+    entry: dict[str, Any] = {"name": function.wire_name, "description": function.description}
+    if options.free_form is None:
         # Strict mode would refuse optional arguments; the executor validates them anyway.
-        "strict": False,
-    }
+        entry |= {"type": "function", "parameters": function.parameters, "strict": False}
+    else:
+        entry |= {"type": "custom", "format": _format(options.free_form)}
+    if options.defer_loading:
+        entry["defer_loading"] = True
+    if options.allowed_callers is not None:
+        entry["allowed_callers"] = list(options.allowed_callers)
+        if function.output_schema is not None and options.is_programmatic:
+            entry["output_schema"] = function.output_schema
+    return entry
+
+
+def function_entries(functions: Sequence[FunctionDeclaration]) -> list[dict[str, Any]]:
+    """All functions of a request; those of one namespace together, where its first one stands."""
+    entries: list[dict[str, Any]] = []
+    groups: dict[Namespace, list[dict[str, Any]]] = {}
+    for function in functions:
+        namespace = function.options.namespace
+        if namespace is None:
+            entries.append(function_entry(function))
+            continue
+        if namespace not in groups:
+            groups[namespace] = []
+            entries.append(
+                {
+                    "type": "namespace",
+                    "name": namespace.name,
+                    "description": namespace.description,
+                    "tools": groups[namespace],
+                }
+            )
+        groups[namespace].append(function_entry(function))
+    return entries
+
+
+def _format(free_form: FreeForm) -> dict[str, str]:
+    if free_form.syntax is None or free_form.definition is None:
+        return {"type": "text"}
+    return {"type": "grammar", "syntax": free_form.syntax, "definition": free_form.definition}
 
 
 def _tool_choice(

@@ -39,7 +39,8 @@ class PydanticAIAdapter(PromptAdapter):
 
     The provider, and with it the supported options, follows from the model; pass `provider` where
     it does not. With `on_unsupported="drop"` a tool that the provider does not have is left out,
-    and that is recorded.
+    and that is recorded. With `compact_above`, a conversation is shortened before a prompt that
+    follows a request of more tokens.
     """
 
     name = "pydantic-ai"
@@ -52,8 +53,9 @@ class PydanticAIAdapter(PromptAdapter):
         hosted_tool_codecs: Mapping[str, AnyCodec] | None = None,
         on_unsupported: OnUnsupported = "raise",
         retry: Retry | None = None,
+        compact_above: int | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(compact_above=compact_above)
         check_choice("on_unsupported", on_unsupported, get_args(OnUnsupported))
         self.on_unsupported: OnUnsupported = on_unsupported
         self._models = ModelSource(model)

@@ -53,6 +53,23 @@ WEB_SEARCH: Final = support_table(
     elsewhere=f"pydantic-ai offers no search on Bedrock; {FALLBACK}",
 )
 
+X_SEARCH: Final = support_table(
+    """
+                     xai
+    (tool)           yes
+    allowed_handles  yes
+    excluded_handles yes
+    from_date        yes
+    to_date          yes
+    reads_images     yes
+    reads_videos     yes
+    """,
+    absent={
+        "openai": f"only xAI searches X; {FALLBACK}",
+    },
+    elsewhere=f"only xAI searches X; {FALLBACK}",
+)
+
 WEB_FETCH: Final = support_table(
     """
                           anthropic google vertex
@@ -253,6 +270,25 @@ MEMORY: Final = support_table(
     elsewhere=f"only Anthropic defines this tool; {FALLBACK}",
 )
 
+COMPUTER: Final = support_table(
+    """
+                   openai
+    (tool)         yes
+    environment    yes
+    display_width  yes
+    display_height yes
+    """,
+    elsewhere=f"pydantic-ai has no such tool; {FALLBACK}",
+)
+
+PROGRAM: Final = support_table(
+    """
+           openai
+    (tool) yes
+    """,
+    elsewhere="pydantic-ai offers no programs there; let the model call the tools itself",
+)
+
 TOOL_SEARCH: Final = support_table(
     """
            openai responses anthropic
@@ -271,6 +307,7 @@ TOOL_SEARCH: Final = support_table(
 
 MATRIX: Final[Mapping[str, KindSupport]] = {
     "web_search": WEB_SEARCH,
+    "x_search": X_SEARCH,
     "web_fetch": WEB_FETCH,
     "code_interpreter": CODE_INTERPRETER,
     "file_search": FILE_SEARCH,
@@ -280,4 +317,6 @@ MATRIX: Final[Mapping[str, KindSupport]] = {
     "apply_patch": APPLY_PATCH,
     "memory": MEMORY,
     "tool_search": TOOL_SEARCH,
+    "program": PROGRAM,
+    "computer": COMPUTER,
 }

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ THROUGH_PYDANTIC_AI = [each for each in PROVIDERS if each != "openai"]
 HOSTED = [
     sample
     for sample in SAMPLES
-    if not sample.option.startswith("local") and sample.kind != "apply_patch"
+    if not sample.option.startswith("local") and sample.kind not in ("apply_patch", "computer")
 ]
 
 
@@ -75,6 +76,8 @@ def values(options: Mapping[str, Any]) -> list[str]:
                 found += [*value, *value.values()]
             case tuple():
                 found += value
+            case datetime():
+                found.append(value.isoformat())
             case _:
                 found.append(value)
     return [str(each) for each in found]
@@ -109,7 +112,8 @@ def test_every_kind_of_the_matrix_has_a_codec(provider: str, tmp_path: Any) -> N
     """H31: a kind is never unknown, it is at most refused with a reason."""
     hosted, client_run = default_codecs(provider), default_client_codecs(provider)
 
-    assert {*hosted, *(codec.kind for codec in client_run)} >= MATRIX.keys() - {"apply_patch"}
+    theirs = {"apply_patch", "computer"}
+    assert {*hosted, *(codec.kind for codec in client_run)} >= MATRIX.keys() - theirs
     assert all(codec.kind == kind for kind, codec in hosted.items())
     assert not any(codec.speaks_for(apply_patch_tool(tmp_path)) for codec in client_run)
 

@@ -23,6 +23,7 @@ from toolcrib.ledger.events import (
     ToolProgress,
 )
 from toolcrib.ledger.prompt_events import (
+    SUMMARY_PROMPT,
     ArgumentsDelta,
     HostedToolProgress,
     ModelAsked,
@@ -115,7 +116,9 @@ class TurnReader:
         """The parts for one event; most events have none, or one."""
         match event:
             # A prompt that a tool evaluates has a parent, and its text is not for the person.
-            case PromptStarted(turn=turn, parent_call_id=None) if self.turn is None:
+            case PromptStarted(turn=turn, parent_call_id=None) if (
+                self.turn is None and event.prompt_name != SUMMARY_PROMPT
+            ):
                 self.turn = turn
                 yield TurnBegun(event.session_id, turn)
             case ModelAsked() | ModelResponded() | PromptAnswered():
