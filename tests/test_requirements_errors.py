@@ -78,7 +78,7 @@ def told(prompt: Any, *replies: Json | Reply, **options: Any) -> PromptEvaluatio
             ask(),
             [{**HALF, "status": "queued"}],
             {},
-            "the response is queued, not complete",
+            "the provider no longer has response resp_msg_1",
             "`resume` asks for it again",
         ),
         (
@@ -110,7 +110,7 @@ def told(prompt: Any, *replies: Json | Reply, **options: Any) -> PromptEvaluatio
             "use a new one (AutoContainer, create_container or renew_container)",
         ),
     ],
-    ids=["E1", "E5_filtered", "E5_failed", "E5_queued", "E7", "E8", "E8_named", "C26"],
+    ids=["E1", "E5_filtered", "E5_failed", "E5_lost", "E7", "E8", "E8_named", "C26"],
 )
 def test_an_error_says_what_was_wrong_where_and_what_to_do(
     prompt: Any, replies: list[Any], options: dict[str, Any], what: str, to_do: str

@@ -11,7 +11,9 @@ from toolcrib import (
     TextDelta,
     create_runtime,
 )
+from toolcrib.ledger import QuestionAsked
 from toolcrib.runtime import ApprovalFacts, Exchange
+from toolcrib.runtime.approval_messages import AnsweredQuestion
 
 
 async def converse(chat: Chat) -> None:
@@ -24,6 +26,9 @@ async def converse(chat: Chat) -> None:
                 assert_type(text, str)
             case ApprovalRequested():
                 assert_type(await chat.approve(event, arguments={"count": 3}), ApprovalFacts)
+            case QuestionAsked():
+                assert_type(await chat.answer(event, "savings"), AnsweredQuestion)
+                assert_type(await chat.decline(event), AnsweredQuestion)
             case PromptResult(pending=pending):
                 assert_type(pending, list[str])
             case _:

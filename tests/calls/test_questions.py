@@ -225,6 +225,18 @@ class TestRecords:
         assert "tok-12345" not in str(asked)
         assert ended.outcome.text == "other"
 
+    async def test_the_transcript_reads_like_a_conversation(self) -> None:
+        """Who reads a session sees what was asked and what came of it."""
+        answered = await run(asking(), responder=saying("main"))
+        declined = await run(asking(), responder=saying(QuestionResponse("decline", reason="no")))
+
+        assert [(entry.what, entry.tool) for entry in answered.session.transcript()] == [
+            ("asked", "ask"),
+            ("answered", "ask"),
+            ("completed", "ask"),
+        ]
+        assert declined.session.transcript()[1].text == "declined: no"
+
 
 class TestNoAnswer:
     @pytest.mark.parametrize(

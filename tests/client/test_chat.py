@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from tests.client.thread_server import served_in_thread
 from tests.runtime.host_runtime import model
 from tests.transports.http.served_runtime import CALLERS, OWNERS, served
-from toolcrib import ApprovalRequested, PromptResult, ToolInvoked
+from toolcrib import (
+    ApprovalRequested,
+    ArgumentsDelta,
+    HostedToolProgress,
+    PromptResult,
+    ReasoningDelta,
+    ToolInvoked,
+)
 from toolcrib.client import AsyncClient, Client, Refused
 from toolcrib.runtime import Chat, ChatEvent
 from toolcrib.runtime.blocking_chat import BlockingChat
 from toolcrib.testing import calls, says
+from toolcrib.tools.code_interpreter import code_interpreter_tool
 
 ASKING = [calls("careful", {"text": "a"})]
+THOUGHT = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [{"type": "summary_text", "text": "Let me see."}],
+}
+RUN = {
+    "type": "code_interpreter_call",
+    "id": "ci_1",
+    "status": "completed",
+    "code": "print(1)",
+    "container_id": "c_1",
+    "outputs": [{"type": "logs", "logs": "1\n"}],
+}
+ECHO = calls("echo", {"text": "a"})
 
 
 async def test_a_call_is_decided_in_the_midst_of_its_turn() -> None:
@@ -100,3 +125,24 @@ def test_both_chats_have_the_same_methods() -> None:
         {name for name in vars(kind) if not name.startswith("_")} for kind in (Chat, BlockingChat)
     )
     assert methods == blocking
+
+
+async def test_what_the_provider_runs_is_seen_over_http() -> None:
+    """Reasoning, code and output, and arguments come over SSE as they do in the process."""
+    heard: list[ChatEvent] = []
+    adapter = model([THOUGHT, RUN, ECHO], [says("Done.")])
+    tools: list[Any] = [code_interpreter_tool()]
+    async with (
+        served(adapter=adapter, hosted_tools=tools) as crib,
+        AsyncClient(crib.server.url, OWNERS) as client,
+    ):
+        chat = await client.chat("desk")
+        heard += [event async for event in chat.send("Go!")]
+
+    progress = [event for event in heard if isinstance(event, HostedToolProgress)]
+    assert {event.call_id for event in progress} == {"ci_1"}
+    assert "".join(event.code or "" for event in progress) == "print(1)"
+    assert "".join(event.output or "" for event in progress) == "1\n"
+    assert [event.text for event in heard if isinstance(event, ReasoningDelta)] == ["Let me see."]
+    written = [event.text for event in heard if isinstance(event, ArgumentsDelta)]
+    assert json.loads("".join(written)) == {"text": "a"}

@@ -190,7 +190,7 @@ class Turn(Generic[O]):
                 reply.problem,
                 prompt_name=name,
                 phase="response",
-                request_id=content.request_id,
+                request_id=content.request_id or next(reversed(conversation.request_ids), None),
                 reason=None if reply.status in ("completed", "paused") else reply.status,
             )
 

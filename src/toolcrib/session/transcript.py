@@ -16,6 +16,9 @@ from toolcrib.ledger.events import (
     CallInDoubt,
     CallStarted,
     Event,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionClosed,
     ToolInvoked,
 )
 from toolcrib.ledger.prompt_events import (
@@ -40,9 +43,9 @@ class Entry:
     call_id: str
     tool: str
     what: str
-    """`waiting`, `decided`, `in_doubt`, `prompt` when the call evaluates one, how the call ended
-    (`completed` or a failure kind), `rejected` for an answer that did not fit its type, or
-    `deleted` for records whose payloads were deleted.
+    """`waiting`, `decided`, `asked`, `answered` or `unanswered` for questions, `in_doubt`, `prompt`
+    when the call evaluates one, how the call ended (`completed` or a failure kind), `rejected` for
+    an answer that did not fit its type, or `deleted` for records whose payloads were deleted.
     """
     text: str
     arguments: Any = None
@@ -96,10 +99,8 @@ def transcript(records: Iterable[Record]) -> tuple[Entry, ...]:
                         parent_call_id=request.parent_call_id,
                     )
                 )
-            case ApprovalDecided(decided=decided):
-                who = f"{decided.decision.kind} by {decided.actor.kind} {decided.actor.name}"
-                name = tools.get(event.call_id, "")
-                entries.append(Entry(event.at, event.call_id, name, "decided", who))
+            case ApprovalDecided() | QuestionAsked() | QuestionAnswered() | QuestionClosed():
+                entries.append(_of_person(event, tools.get(event.call_id, "")))
             case CallDeferred() | CallInDoubt() | AnswerRejected():
                 entries.append(_remark(event))
             case _:
@@ -123,6 +124,34 @@ def _remark(event: CallDeferred | CallInDoubt | AnswerRejected) -> Entry:
         arguments=event.params,
         turn=event.turn,
     )
+
+
+def _of_person(
+    event: ApprovalDecided | QuestionAsked | QuestionAnswered | QuestionClosed, tool: str
+) -> Entry:
+    """What a person decided, was asked or answered."""
+    match event:
+        case ApprovalDecided(decided=decided):
+            who = f"{decided.decision.kind} by {decided.actor.kind} {decided.actor.name}"
+            return Entry(event.at, event.call_id, tool, "decided", who)
+        case QuestionAsked(question=question):
+            name, text = question.tool.name, question.text
+            parent = question.parent_call_id
+            return Entry(
+                event.at,
+                event.call_id,
+                name,
+                "asked",
+                text,
+                turn=question.turn,
+                parent_call_id=parent,
+            )
+        case QuestionAnswered(actor=actor):
+            who = f"answered by {actor.kind} {actor.name}"
+            return Entry(event.at, event.call_id, tool, "answered", who, value=event.value)
+        case QuestionClosed():
+            text = f"{event.why}: {event.reason}" if event.reason else event.why
+            return Entry(event.at, event.call_id, tool, "unanswered", text)
 
 
 def past_calls(store: Store, session_id: str, limit: int) -> Iterator[PastCall]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from toolcrib.tools.decorator import FunctionTool
     from toolcrib.tools.example import ToolExample
     from toolcrib.tools.fallback import Fallback
+    from toolcrib.tools.function_options import FreeForm, FunctionOptions, Namespace
     from toolcrib.tools.identity import Place, ToolRef
     from toolcrib.tools.prepared_tool import PreparedTool, as_tool, prepare
     from toolcrib.tools.provider_tools import (
@@ -29,11 +30,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Fallback",
+    "FreeForm",
+    "FunctionOptions",
     "FunctionTool",
     "HostMount",
     "HostedTool",
     "HostedToolConfig",
     "HostedToolOutput",
+    "Namespace",
     "NativeTool",
     "OpenAICodeInterpreterTool",
     "Place",
@@ -63,6 +67,7 @@ if not TYPE_CHECKING:
             "toolcrib.tools.decorator": ("FunctionTool",),
             "toolcrib.tools.example": ("ToolExample",),
             "toolcrib.tools.fallback": ("Fallback",),
+            "toolcrib.tools.function_options": ("FreeForm", "FunctionOptions", "Namespace"),
             "toolcrib.tools.identity": ("Place", "ToolRef"),
             "toolcrib.tools.prepared_tool": ("PreparedTool", "as_tool", "prepare"),
             "toolcrib.tools.provider_tools": (

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import Sequence
 from typing import Annotated, Any
+from unittest.mock import create_autospec
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.adapters.openai.loopback_adapter import add, ask, bench
+from tests.adapters.openai.response_samples import JSON_VALUES
 from tests.adapters.openai.scripted_provider import (
     Events,
     Json,
@@ -19,7 +24,8 @@ from tests.adapters.openai.scripted_provider import (
     response,
 )
 from toolcrib import PromptResponse, Secret, Session, tool
-from toolcrib.adapters.stream_announcer import MAX_IMAGE_CHARS
+from toolcrib.adapters.openai.stream_watcher import StreamWatcher
+from toolcrib.adapters.stream_announcer import MAX_IMAGE_CHARS, StreamAnnouncer
 from toolcrib.ledger import (
     ArgumentsDelta,
     Event,
@@ -292,3 +298,74 @@ def test_an_answer_that_comes_out_otherwise_begins_anew() -> None:
         text = each.text if each.is_restart else text + each.text
     assert text == found.text == "All is well."
     assert any(each.is_restart for each in of(announced, TextDelta))
+
+
+KINDS = (
+    "output_text.delta",
+    "output_text.done",
+    "output_item.added",
+    "output_item.done",
+    "completed",
+    "reasoning_summary_text.delta",
+    "reasoning_text.done",
+    "function_call_arguments.delta",
+    "custom_tool_call_input.done",
+    "code_interpreter_call_code.delta",
+    "shell_call_command.delta",
+    "shell_call_output_content.delta",
+    "image_generation_call.partial_image",
+    "web_search_call.searching",
+    "new_call.unheard_of",
+)
+ITEM_TYPES = (
+    "message",
+    "reasoning",
+    "function_call",
+    "shell_call",
+    "shell_call_output",
+    "code_interpreter_call",
+    "web_search_call",
+    "apply_patch_call",
+    "tool_search_call",
+)
+FIELDS = (
+    "item_id",
+    "output_index",
+    "content_index",
+    "summary_index",
+    "sequence_number",
+    "delta",
+    "text",
+    "code",
+    "command_index",
+    "partial_image_b64",
+    "partial_image_index",
+    "arguments",
+)
+SILENT: Any = create_autospec(StreamAnnouncer, instance=True)
+ITEM_FIELDS = ("id", "call_id", "action", "content", "summary", "outputs", "output", "arguments")
+
+
+@st.composite
+def any_event(draw: st.DrawFn) -> Json:
+    """An event of a known kind, with fields of any value."""
+    item: Any = draw(JSON_VALUES)
+    if draw(st.booleans()):
+        fields: Json = draw(st.dictionaries(st.sampled_from(ITEM_FIELDS), JSON_VALUES))
+        item = {**fields, "type": draw(st.sampled_from(ITEM_TYPES))}
+    facts: Json = draw(st.dictionaries(st.sampled_from(FIELDS), JSON_VALUES))
+    kind = f"response.{draw(st.sampled_from(KINDS))}"
+    return {**facts, "type": kind, "item": item, "response": {"output": [item]}}
+
+
+@settings(max_examples=60)
+@given(events=st.lists(any_event(), max_size=6))
+def test_no_event_breaks_an_evaluation(events: list[Json]) -> None:
+    """Whatever a server sends in an event, the answer does not depend on what is shown of it."""
+    watcher = StreamWatcher(SILENT)
+
+    async def watch() -> None:
+        for event in events:
+            await watcher.add(event)
+
+    asyncio.run(watch())

@@ -23,6 +23,7 @@ from pydantic_ai import (
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, UserError
 from pydantic_ai.toolsets import CombinedToolset, ExternalToolset
 
+from tests.adapters.openai.loopback_adapter import ask
 from tests.toolsets.agent_bridge.agents import (
     Greet,
     agent_of,
@@ -46,6 +47,7 @@ from toolcrib import (
     SqliteStore,
     tool,
 )
+from toolcrib.adapters.pydantic_ai import PydanticAIAdapter
 from toolcrib.context import AgentContext
 from toolcrib.errors import ResultDeferred, UsageError
 from toolcrib.ledger import CallDeferred as CallHandedOver
@@ -561,3 +563,20 @@ async def test_a_hand_over_outside_of_agents() -> None:
     with pytest.raises(UsageError, match="no call 'j1' waits"):
         await executor.complete("j1", "again")
     assert (await executor.call("start_job", call_id="j1")).value == "finished"
+
+
+async def test_a_prompt_waits_for_a_result_from_outside() -> None:
+    """F16: on an adapter the prompt waits, and goes on with the result when it is resumed."""
+
+    @tool
+    async def start_job() -> str:
+        """Start a job."""
+        raise ResultDeferred
+
+    session, adapter = Session(), PydanticAIAdapter(scripted([call("start_job")]))
+    waiting = await adapter.evaluate_async(ask(start_job), session=session)
+    assert (waiting.status, waiting.pending) == ("waiting", ())
+
+    await Executor(session, [start_job]).complete("c1", "finished")
+    response = await adapter.resume_async(ask(start_job), session=session)
+    assert (response.status, response.text) == ("completed", "done")

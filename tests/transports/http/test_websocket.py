@@ -13,8 +13,12 @@ import websockets
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
+from tests.client.test_chat import RUN
 from tests.helpers.patience import PATIENCE
+from tests.runtime.host_runtime import model
 from tests.transports.http.served_runtime import CALLERS, OWNERS, Served, served
+from toolcrib.testing import says
+from toolcrib.tools.code_interpreter import code_interpreter_tool
 
 
 class Speaker:
@@ -189,3 +193,23 @@ async def test_a_closing_server_answers_what_the_socket_asked() -> None:
 
     assert closing["method"] == "runtime.closing"
     assert answer["result"]["value"] == "kept"
+
+
+async def test_what_the_provider_runs_is_seen_on_the_socket() -> None:
+    """Progress of hosted tools comes with its content, and is not kept."""
+    adapter = model([RUN, says("Done.")])
+    tools: list[Any] = [code_interpreter_tool()]
+    async with (
+        served(adapter=adapter, hosted_tools=tools) as crib,
+        speaking(crib) as speaker,
+    ):
+        await speaker.ask("session.create", session_id="s")
+        await speaker.ask("events.subscribe", session_id="s")
+        await speaker.ask("prompt.send", session_id="s", text="Go!")
+        await speaker.ask("ping")
+
+    events = [each["params"] for each in speaker.told if each.get("method") == "event"]
+    progress = [each for each in events if each["kind"] == "model.hosted_progress"]
+    assert {each["data"]["call_id"] for each in progress} == {"ci_1"}
+    assert "".join(each["data"]["code"] or "" for each in progress) == "print(1)"
+    assert not any(each["is_kept"] for each in progress)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from toolcrib.adapters.codec import Codec, Invocation, RawItem, failure_of, status_of, with_answer
 from toolcrib.adapters.items import text_of
-from toolcrib.tools.program import KIND, Program, ProgramConfig, ProgramResult
+from toolcrib.tools.program import KIND, ProgramConfig, ProgramParams, ProgramResult
 from toolcrib.tools.provider_tools import HostedTool
 
 CALL: Final = "program"
@@ -21,7 +21,7 @@ class OpenAIProgramCodec(Codec[ProgramConfig, ProgramResult]):
 
     kind = KIND
     call_types: ClassVar[frozenset[str]] = frozenset({CALL})
-    params_type: ClassVar[type[Any] | None] = Program
+    params_type: ClassVar[type[Any] | None] = ProgramParams
     result_type: ClassVar[type[Any] | None] = ProgramResult
 
     def serialize(self, tool: HostedTool[ProgramConfig]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class OpenAIProgramCodec(Codec[ProgramConfig, ProgramResult]):
         return Invocation(
             item_id=text_of(item, "id"),
             kind=self.kind,
-            params=Program(code),
+            params=ProgramParams(code),
             value=result,
             message=result.render(),
             success=failure is None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -90,8 +90,9 @@ class ChatTurns:
     ) -> AsyncGenerator[TurnPart | Quiet]:
         """The parts of the turn that a request begins or continues. Raises `Refused`."""
         followed = await self._begin(request)
-        async for part in self._follow(followed, end):
-            yield part
+        async with aclosing(self._follow(followed, end)) as parts:
+            async for part in parts:
+                yield part
 
     async def again(self, chat_id: str, end: StreamEnd) -> AsyncGenerator[TurnPart | Quiet] | None:
         """All parts of the turn that runs, from its start; None when none runs."""

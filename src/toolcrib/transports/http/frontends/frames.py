@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from toolcrib.serving.refusals import as_bytes, as_refused, send_refusal
@@ -60,12 +61,13 @@ class FrameStream:
         encoding = self._encoding
         refused: Refused | None = None
         try:
-            async for part in parts:
-                if isinstance(part, str):
-                    await self._write(_ALIVE)
-                    continue
-                for event in encoding.events(part):
-                    await self._event(event)
+            async with aclosing(parts):
+                async for part in parts:
+                    if isinstance(part, str):
+                        await self._write(_ALIVE)
+                        continue
+                    for event in encoding.events(part):
+                        await self._event(event)
         except Exception as error:
             refused = as_refused(error, operation)
         if is_gone():

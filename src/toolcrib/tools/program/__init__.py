@@ -6,40 +6,12 @@ takes part with `FunctionOptions(allowed_callers=("programmatic",))`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Final, Unpack
+from typing import Final, Unpack
 
+from toolcrib.tools.program.types import ProgramConfig, ProgramParams, ProgramResult
 from toolcrib.tools.provider_tools import HostedFields, HostedTool
-from toolcrib.tools.result import NamedFields
 
-
-@dataclass(frozen=True, slots=True)
-class ProgramConfig:
-    """Programs have no options."""
-
-    kind: ClassVar[str] = "program"
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """The code of one program."""
-
-    code: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramResult(NamedFields):
-    """What a program gave back."""
-
-    code: str = ""
-    result: str = ""
-    status: str = "completed"
-    error: str | None = None
-
-    def render(self) -> str:
-        """Return the result, or the error."""
-        return self.error or self.result
-
+__all__ = ["KIND", "ProgramConfig", "ProgramParams", "ProgramResult", "program_tool"]
 
 KIND: Final = ProgramConfig.kind
 

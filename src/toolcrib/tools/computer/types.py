@@ -1,27 +1,16 @@
-"""Computer use: the model looks at screenshots and says what to do; a handler here does it.
-
-`computer_tool` is run by this process: its handler gets the actions, performs them on a screen of
-its own choice, and returns a screenshot. The provider may attach safety checks to a call: a person
-must approve such a call, and the approval is what acknowledges them; a grant does not.
-"""
+"""Options, params and results of computer use, in words that no provider owns."""
 
 from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal, TypeAlias, Unpack, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
-from toolcrib.errors import ApprovalRequired, InvalidTool
-from toolcrib.tools.context import ToolContext
-from toolcrib.tools.invoke import bind
+from toolcrib.errors import InvalidTool
 from toolcrib.tools.options import check_choice, check_count
-from toolcrib.tools.provider_tools import ProviderTool
 from toolcrib.tools.result import NamedFields
-from toolcrib.tools.rules import ToolRules
-from toolcrib.tools.tool import Handler, Tool
 
 Screen: TypeAlias = Literal["windows", "mac", "linux", "ubuntu", "browser"]
-MouseButton: TypeAlias = Literal["left", "right", "wheel", "back", "forward"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,62 +103,3 @@ class Screenshot(NamedFields):
     def render(self) -> str:
         """Return one line: the image is not text."""
         return f"a screenshot ({self.media_type})"
-
-
-KIND: Final = ComputerConfig.kind
-
-_NEWEST: Final = ComputerConfig()
-
-
-def computer_tool(
-    handler: Handler[ComputerParams, Screenshot],
-    config: ComputerConfig = _NEWEST,
-    *,
-    name: str = "computer",
-    provider: str = "openai",
-    **rules: Unpack[ToolRules],
-) -> ProviderTool[ComputerParams, Screenshot, ComputerConfig]:
-    """Return a computer that `handler` operates. Calls run one at a time, in the model's order.
-
-    A call with safety checks waits for a person, whatever rules and grants say; pass
-    `requires_approval=True` to have every call approved.
-    """
-    chosen: ToolRules = {"one_at_a_time": True, **rules}
-    return ProviderTool[ComputerParams, Screenshot, ComputerConfig](
-        name=name,
-        description="Operate a computer: look at its screen, click and type.",
-        provider=provider,
-        config=config,
-        handler=_guarded(name, handler),
-        params_type=ComputerParams,
-        result_type=Screenshot,
-        **chosen,
-    )
-
-
-def _guarded(name: str, handler: Handler[ComputerParams, Screenshot]) -> Any:
-    """The handler behind the provider's safety checks."""
-    bound = bind(
-        Tool[ComputerParams, Screenshot](
-            name=name, description="A computer.", handler=handler, params_type=ComputerParams
-        )
-    )
-
-    def operate(params: ComputerParams, *, context: ToolContext) -> Any:
-        _check_safety(params, context)
-        return bound.invoke(params, context)
-
-    async def operate_async(params: ComputerParams, *, context: ToolContext) -> Any:
-        _check_safety(params, context)
-        return await bound.invoke(params, context)
-
-    return operate_async if bound.is_async else operate
-
-
-def _check_safety(params: ComputerParams, context: ToolContext) -> None:
-    if params.safety_checks and not context.approved_when_asked:
-        concerns = [
-            {"id": check.id, "code": check.code, "message": check.message}
-            for check in params.safety_checks
-        ]
-        raise ApprovalRequired({"safety_checks": concerns}, ignore_grants=True)
