@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
 from tests.adapters.openai.recordings import Recorded, recorded
 from tests.adapters.openai.response_samples import read_items, recordings, text_parts
-from tests.adapters.openai.scripted_provider import Json, Provider, message, response
+from tests.adapters.openai.scripted_provider import Body, Json, Provider, message, response
+from tests.adapters.pydantic_ai.wire.responses import ResponsesWire
+from tests.adapters.pydantic_ai.wire.traffic import Tokens
 from toolcrib import Event, PromptEvaluationError, PromptResponse, Session, ToolInvoked
 from toolcrib.adapters.answer import answer_items
 from toolcrib.adapters.items import mappings_of, maybe_int, text_of
@@ -43,13 +46,23 @@ UNKNOWN = {"custom_tool_call", "program", "program_output", "x_search_call"}
 """Calls that the provider runs and no codec knows: they are counted, and recorded all the same."""
 
 
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A response, and what was recorded of the evaluation that it ends."""
+
+    response: PromptResponse[Any]
+    script: list[Recorded]
+    """Without what was said when the recording was over."""
+    further: int
+    """How often that was."""
+
+
 class Replayed:
     """What became of a recording: the responses, and the session in which they were heard."""
 
-    def __init__(
-        self, responses: Sequence[PromptResponse[Any]], session: Session, heard: list[Event]
-    ) -> None:
-        self.responses = responses
+    def __init__(self, played: Sequence[Played], session: Session, heard: list[Event]) -> None:
+        self.played = played
+        self.responses = [each.response for each in played]
         self.heard = heard
         """What was announced meanwhile."""
         self.invoked = happened(session, ToolInvoked)
@@ -74,23 +87,33 @@ def replay(path: Path, tmp_path: Path, *, stream: bool, is_offered: bool) -> Rep
     root = tmp_path / ("streamed" if stream else "blocking")
     root.mkdir()
     prompt = ask(add, hosted=everything(root) if is_offered else [])
-    replies = [replace(each.events, is_split=True) if stream else each.body for each in script]
-    responses: list[PromptResponse[Any]] = []
+    replies = [
+        replace(each.events, is_split=True)
+        if stream and each.status == 200
+        else Body(each.body, each.status)
+        for each in script
+    ]
+    played: list[Played] = []
     with bench(*replies) as (adapter, provider):
         # Whoever is asked for more than was recorded has said everything it had to say.
         provider.after = response(message("Done."))
         while provider.replies:
+            before = len(provider.requests)
             try:
-                responses.append(adapter.evaluate(prompt, session=session, stream=stream))
+                found = adapter.evaluate(prompt, session=session, stream=stream)
+                requests = len(provider.requests)
+                served = script[before:requests]
+                played.append(Played(found, served, requests - before - len(served)))
             except PromptEvaluationError as error:
                 last = script[len(provider.requests) - 1]
-                is_complete = last.body["status"] == "completed" and "refus" not in str(error)
-                is_broken = stream and last.is_broken
+                is_whole = last.body.get("status") == "completed"
+                is_complete = is_whole and "refus" not in str(error)
+                is_broken = last.status != 200 or (stream and last.is_broken)
                 if error.phase != ("request" if is_broken else "response") or is_complete:
                     raise
         check_answers(provider, script)
     assert session.verify() is not None
-    return Replayed(responses, session, heard)
+    return Replayed(played, session, heard)
 
 
 def everything(root: Path) -> list[Any]:
@@ -139,6 +162,18 @@ def unaccounted(script: Sequence[Recorded], replayed: Replayed) -> Iterator[str]
             yield kind
 
 
+def hosted_calls(script: Sequence[Recorded], replayed: Replayed) -> list[Json]:
+    """The items that each are one call of the provider's, and none of ours."""
+    ours = {event.call_id for event in replayed.invoked if event.origin != "provider"}
+    return [
+        item
+        for each in script
+        for item in each.items
+        if item["type"] not in ANSWER | LISTINGS | PARTS.keys()
+        and not {item.get("id"), item.get("call_id")} & ours
+    ]
+
+
 @pytest.mark.parametrize("is_offered", [True, False], ids=["offered", "unoffered"])
 @pytest.mark.parametrize("path", RECORDINGS)
 def test_every_recorded_item_is_accounted_for(path: Path, is_offered: bool, tmp_path: Path) -> None:
@@ -152,6 +187,7 @@ def test_every_recorded_item_is_accounted_for(path: Path, is_offered: bool, tmp_
 
     for replayed in (blocking, streamed):
         assert list(unaccounted(script, replayed)) == []
+        assert len(replayed.provider_run) == len(hosted_calls(script, replayed))
         assert {kind for each in replayed.responses for kind in each.skipped} <= UNKNOWN
     assert list(map(shown, blocking.responses)) == list(map(shown, streamed.responses))
     assert list(map(told, blocking.invoked)) == list(map(told, streamed.invoked))
@@ -176,11 +212,36 @@ def test_every_citation_points_into_the_answer(path: Path, tmp_path: Path) -> No
         assert cut == list(marked_texts([item.raw for item in answer_items(read_items(answer))]))
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["blocking", "streamed"])
+@pytest.mark.parametrize("path", RECORDINGS)
+def test_answers_are_what_was_recorded(path: Path, stream: bool, tmp_path: Path) -> None:
+    """E6, H38: the text of an answer is that of the recording, every source that it names is a
+    citation, and every token that the provider counts is counted, all of them once.
+    """
+    wire, done = ResponsesWire(), response()["usage"]
+    for each in replay(path, tmp_path, stream=stream, is_offered=True).played:
+        found, usage = each.response, each.response.usage
+        bodies = [recording.body for recording in each.script]
+        told = sum(map(wire.tokens, bodies), Tokens(0, 0))
+
+        assert usage.input_tokens == told.input + each.further * done["input_tokens"]
+        assert usage.output_tokens == told.output + each.further * done["output_tokens"]
+        if not each.further:
+            assert found.text == wire.text(bodies[-1])
+            assert Counter(map(source_of, found.citations)) == Counter(
+                citation.source for citation in wire.cited(bodies[-1])
+            )
+
+
+def source_of(citation: Any) -> str:
+    return getattr(citation, "url", None) or citation.file_id
+
+
 @pytest.mark.parametrize("path", RECORDINGS)
 def test_the_last_recorded_message_is_the_answer(path: Path, tmp_path: Path) -> None:
     """N24: nothing of a recording is taken for a call that waits when the model has answered."""
     last = recorded(path)[-1]
-    is_answer = last.body["status"] == "completed" and not any(
+    is_answer = last.body.get("status") == "completed" and not any(
         is_awaited(item, last) for item in last.items
     )
 
