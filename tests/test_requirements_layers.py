@@ -20,6 +20,7 @@ from toolcrib.tools.code_interpreter import CodeInterpreterResult, code_interpre
 from toolcrib.tools.file_search import FileSearchConfig, FileSearchResult, file_search_tool
 from toolcrib.tools.image_generation import ImageGenerationResult, image_generation_tool
 from toolcrib.tools.mcp import McpConfig, McpResult, mcp_tool
+from toolcrib.tools.program import ProgramResult, program_tool
 from toolcrib.tools.shell import ShellResult, container_shell_tool
 from toolcrib.tools.tool_search import ToolSearchResult, tool_search_tool
 from toolcrib.tools.web_search import (
@@ -78,6 +79,7 @@ HOSTED = {
         mcp_tool(McpConfig(server_label="docs", server_url="https://docs.example.org")),
         McpResult,
     ),
+    "program": (program_tool(), ProgramResult),
     "shell": (container_shell_tool(), ShellResult),
     "tool_search": (tool_search_tool(), ToolSearchResult),
     "web_search": (web_search_tool(), WebSearchResult),
@@ -171,7 +173,7 @@ def test_no_hosted_tool_is_sent_as_a_function(kind: str) -> None:
         adapter.evaluate(ask(hosted=[tool]))
 
     (entry,) = provider.bodies[0]["tools"]
-    assert entry["type"] == kind
+    assert entry["type"] == {"program": "programmatic_tool_calling"}.get(kind, kind)
     assert entry.keys().isdisjoint({"name", "description", "parameters"})
 
 

@@ -21,7 +21,7 @@ from toolcrib.tools import (
     Secret,
     VfsPath,
 )
-from toolcrib.tools.code_interpreter import AutoContainer, CodeInterpreterResult, ExistingContainer
+from toolcrib.tools.code_interpreter import AutoContainer, CodeInterpreterResult
 from toolcrib.tools.web_search import WebSearchConfig, WebSearchResult, web_search_tool
 
 
@@ -120,7 +120,7 @@ interpreter = OpenAICodeInterpreterTool(
     host_mounts=(HostMount("sunfish", VfsPath(("workspace", "sunfish"))),),
     handle_provider_output=pass_through,
 )
-assert_type(interpreter.container, AutoContainer | ExistingContainer)
+assert_type(interpreter.container, str | dict[str, Any])
 OpenAICodeInterpreterTool(handle_provider_output=of_other_type)  # pyright: ignore[reportArgumentType]
 OpenAICodeInterpreterTool(container=AutoContainer("2g"))  # pyright: ignore[reportArgumentType]
 OpenAICodeInterpreterTool(timeout=5.0, category="code")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.grant import Grant, NewGrant
     from toolcrib.approval.policy import Policy
     from toolcrib.approval.policy_file import load_policy
+    from toolcrib.approval.question import CallbackResponder
     from toolcrib.approval.rule import Rule
     from toolcrib.approval.terminal import TerminalApprover
     from toolcrib.calls.executor import Executor
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from toolcrib.ledger.events import (
         ApprovalRequested,
         Event,
+        QuestionAsked,
         ToolInvoked,
         ToolOutput,
         ToolProgress,
@@ -77,6 +79,7 @@ __all__ = [
     "CallFailed",
     "CallRequest",
     "CallbackApprover",
+    "CallbackResponder",
     "Caller",
     "Chat",
     "Deny",
@@ -103,6 +106,7 @@ __all__ = [
     "PromptResponse",
     "PromptResult",
     "ProviderTool",
+    "QuestionAsked",
     "ReasoningDelta",
     "Refuse",
     "RenderedPrompt",
@@ -141,6 +145,7 @@ if not TYPE_CHECKING:
             "toolcrib.approval.grant": ("Grant", "NewGrant"),
             "toolcrib.approval.policy": ("Policy",),
             "toolcrib.approval.policy_file": ("load_policy",),
+            "toolcrib.approval.question": ("CallbackResponder",),
             "toolcrib.approval.rule": ("Rule",),
             "toolcrib.approval.terminal": ("TerminalApprover",),
             "toolcrib.approval.caller": ("Caller",),
@@ -160,6 +165,7 @@ if not TYPE_CHECKING:
             "toolcrib.ledger.events": (
                 "ApprovalRequested",
                 "Event",
+                "QuestionAsked",
                 "ToolInvoked",
                 "ToolOutput",
                 "ToolProgress",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,8 +61,21 @@ def ask(*tools: Any) -> Prompt[str]:
     return Prompt[str](ns="test", key="ask", sections=[section])
 
 
+OPENED: list[OpenAIAdapter] = []
+
+
+@pytest.fixture(autouse=True)
+def closing() -> Generator[None]:
+    """Close the adapters of a test: those that block have a thread of their own."""
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
 def adapter(*steps: Sequence[Json], **options: Any) -> OpenAIAdapter:
-    return OpenAIAdapter(model="gpt-5-mini", client=ScriptedOpenAI(*steps).client(), **options)
+    made = OpenAIAdapter(model="gpt-5-mini", client=ScriptedOpenAI(*steps).client(), **options)
+    OPENED.append(made)
+    return made
 
 
 def ran(number: int = 1, logs: str = "1\n", **fields: Any) -> Json:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -90,14 +90,18 @@ def replace_output(result: CodeInterpreterResult, context: ToolContext) -> Any:
 
 
 def refuse_output(result: CodeInterpreterResult, context: ToolContext) -> Any:
-    return ToolResult(success=False, message="no good")
+    return ToolResult[CodeInterpreterResult](success=False, message="no good")
+
+
+def keep_output(result: CodeInterpreterResult, context: ToolContext) -> Any:
+    return None
 
 
 def break_down(result: CodeInterpreterResult, context: ToolContext) -> Any:
     raise LookupError("oops")
 
 
-HOOKS = (None, lambda result, context: None, replace_output, refuse_output, break_down)
+HOOKS: tuple[Any, ...] = (None, keep_output, replace_output, refuse_output, break_down)
 
 
 def tools_of(hook: Any, *, is_typed: bool) -> list[Any]:
@@ -151,9 +155,18 @@ def looked(is_ok: bool) -> list[Json]:
 
 
 def drawn(is_ok: bool, is_large: bool) -> list[Json]:
-    picture = base64.b64encode(b"picture" * (3000 if is_large else 3)).decode()
+    picture = LARGE if is_large else "cGljdHVyZQ=="
     call = {"type": "image_generation_call", "status": "completed", "result": picture}
     return [{**call, **bad(is_ok)}]
+
+
+LARGE = "LARGE"
+"""Stands for a long picture: what is drawn is printed when the test fails."""
+
+
+def as_sent(step: Sequence[Json]) -> list[Json]:
+    picture = base64.b64encode(b"picture" * 3000).decode()
+    return [{**item, "result": picture} if item.get("result") == LARGE else item for item in step]
 
 
 def remote(is_ok: bool) -> list[Json]:
@@ -211,15 +224,14 @@ HOSTED = st.one_of(
 MESSAGES = st.lists(st.tuples(st.sampled_from(CONTAINERS), st.sampled_from(FILES)), max_size=3).map(
     citing
 )
-LOCAL = st.sampled_from(
-    [
-        calls("add", {"a": 1, "b": 2}),
-        calls("add", {"a": "one"}),
-        calls("broken", {"why": "it is"}),
-        calls("nobody", {}),
-        {"type": "local_shell_call", "action": {"type": "exec", "command": ["ls"], "env": {}}},
-    ]
-)
+LOCAL_CALLS: list[Json] = [
+    calls("add", {"a": 1, "b": 2}),
+    calls("add", {"a": "one"}),
+    calls("broken", {"why": "it is"}),
+    calls("nobody", {}),
+    {"type": "local_shell_call", "action": {"type": "exec", "command": ["ls"], "env": {}}},
+]
+LOCAL = st.sampled_from(LOCAL_CALLS)
 
 
 @dataclass
@@ -275,7 +287,7 @@ class Evaluated:
 
     def __init__(self, turn: Turn, *, is_interrupted: bool) -> None:
         self.turn = turn
-        self.heard: list[ToolInvoked | FilesCited] = []
+        self.heard: list[tuple[ToolInvoked | FilesCited, Any]] = []
         self.tools = tools_of(turn.hook, is_typed=turn.is_typed)
         self._is_interrupted = is_interrupted
         self._done = 0
@@ -306,7 +318,7 @@ class Evaluated:
         steps = self.turn.steps
         cuts = [cut for cut in sorted(self.turn.dies_before) if cut > self._done]
         end = cuts[0] if cuts and self._is_interrupted else len(steps)
-        model = ScriptedOpenAI(*steps[self._done : end])
+        model = ScriptedOpenAI(*map(as_sent, steps[self._done : end]))
         adapter = OpenAIAdapter(model="m", client=model.client())
         self._is_cut = False
         try:
@@ -329,8 +341,8 @@ class Evaluated:
         return session
 
     def _hear(self, event: ToolInvoked | FilesCited) -> None:
-        """Events as a subscriber sees them, with what their references load."""
-        self.heard.append(event)
+        """Take an event as a subscriber sees it, with what its references load."""
+        self.heard.append((event, loaded(getattr(event, "value", None))))
 
     def _look(self, session: Session) -> None:
         self.ledger = folded(
@@ -340,7 +352,7 @@ class Evaluated:
                 if isinstance(event, ToolInvoked | FilesCited)
             ]
         )
-        self.told = folded([(event, loaded(getattr(event, "value", None))) for event in self.heard])
+        self.told = folded(self.heard)
         kept = [text for event in session.events() for text in kept_by(event)]
         self.transcript = [
             Seen(
@@ -383,8 +395,9 @@ def folded(events: Sequence[tuple[ToolInvoked | FilesCited, Any]]) -> list[Seen]
     for event, value in events:
         if isinstance(event, FilesCited):
             call = seen[event.call_id]
-            if isinstance(call.value, dict) and "files" in call.value:
-                call.value = {**call.value, "files": from_json(to_json(event.files))}
+            fields: Json = cast("Json", call.value) if isinstance(call.value, dict) else {}
+            if "files" in fields:
+                call.value = {**fields, "files": from_json(to_json(event.files))}
         elif event.origin == "provider":
             assert event.call_id not in seen, "a call was recorded or announced twice"
             seen[event.call_id] = Seen(

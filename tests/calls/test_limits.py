@@ -48,3 +48,10 @@ def test_one_is_enough(name: str) -> None:
     smallest: dict[str, Any] = {name: 1}
 
     assert getattr(Limits(**smallest), name) == 1
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan")])
+def test_a_question_has_an_end(seconds: float) -> None:
+    """A question that never expires would keep its call for ever."""
+    with pytest.raises(UsageError, match="question_seconds must be a finite number"):
+        Limits(question_seconds=seconds)

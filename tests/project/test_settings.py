@@ -28,6 +28,7 @@ STRUCTURED = {
     "limits.call.max_parallel",
     "limits.call.max_threads",
     "limits.call.max_depth",
+    "limits.call.question_seconds",
     "limits.call.max_arguments_bytes",
     "limits.call.max_result_chars",
     "limits.prompt.max_calls",

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -15,8 +16,10 @@ from tests.runtime.host_runtime import CALLER, Json, model, new_session, refusal
 from toolcrib import (
     Approve,
     CallbackApprover,
+    MemoryStore,
     PromptResult,
     RuntimeConfig,
+    SqliteStore,
     ToolContext,
     ToolInvoked,
     create_runtime,
@@ -309,6 +312,27 @@ class TestNestedApprovals:
             result = await called(runtime, session_id, "outer", OWNER)
 
         assert "nobody is here to give it. A nested call cannot wait for one." in result.text
+
+    @pytest.mark.parametrize("is_durable", [False, True], ids=["memory", "durable"])
+    async def test_over_mcp_it_waits_only_where_others_reach_the_store(
+        self, is_durable: bool, tmp_path: Path
+    ) -> None:
+        """An MCP client cannot decide while its call runs: with a store of its own process nobody
+        could, and the call must not hang.
+        """
+        who = replace(CALLER, transport="mcp")
+        with SqliteStore(tmp_path / "crib.sqlite3") as durable:
+            store = durable if is_durable else MemoryStore()
+            async with served(store=store) as (runtime, heard):
+                session_id = await new_session(runtime, who)
+                call = called(runtime, session_id, "outer", who)
+                request = (await heard.next(ApprovalRequested)).request
+                if is_durable:
+                    decision = {"approval_id": request.approval_id, "decision": "approve"}
+                    await runtime.ask("approvals.decide", decision, OWNER)
+                result = await call
+
+        assert ("did it" in result.text) is is_durable
 
     async def test_cancelling_the_outer_call_withdraws_the_request(self) -> None:
         """Nobody can approve a call whose caller is gone."""

@@ -16,8 +16,10 @@ from tests.store.facts import PERSON, FakeClock, delete_payloads, open_call, req
 from tests.store.processes import child
 from toolcrib.approval.decision import Approve, Decided
 from toolcrib.errors import LedgerBroken, StoreError
+from toolcrib.ledger.event_kinds import ALL_EVENTS
 from toolcrib.ledger.record import Head, verify
 from toolcrib.store import SqliteStore
+from toolcrib.store.sqlite_schema import IS_RARE, RARE_KINDS
 from toolcrib.store.store import ApprovalFiled, ApprovalUsed, CallClosed, CallOpened
 
 SECRET = "hunter2-correct-horse"
@@ -390,3 +392,16 @@ def reads_whole(path: Path, head: Head) -> bool:
         for name in ("-wal", "-shm"):
             Path(f"{path}{name}").unlink(missing_ok=True)
     return True
+
+
+def test_rare_records_are_found_without_reading_the_others(tmp_path: Path) -> None:
+    """A turn that follows looks for a few kinds of records, in a ledger of any length."""
+    assert {kind.kind for kind in ALL_EVENTS}.issuperset(RARE_KINDS)
+    path = tmp_path / "store.db"
+    SqliteStore(path).close()
+    query = f"SELECT seq FROM records WHERE session_id = 's' AND {IS_RARE} ORDER BY seq DESC"
+    with closing(sqlite3.connect(path)) as connection:
+        plan = str(connection.execute(f"EXPLAIN QUERY PLAN {query}").fetchall())
+
+    assert "rare_records" in plan
+    assert "SCAN" not in plan

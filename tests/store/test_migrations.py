@@ -137,7 +137,24 @@ def test_a_file_of_version_2_gets_its_index_of_calls(sqlite_path: Path) -> None:
     ]
     assert {row.owner for row in rows} == {"alice", "bob"}
     assert [each.records for each in verified] == [22, 6]
-    assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION == 3
+    assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION == 4
+
+
+def test_a_file_of_version_3_gets_its_index_of_rare_records(sqlite_path: Path) -> None:
+    """The ledgers and the index of calls stay as they are."""
+    make_version_2(sqlite_path)
+    with SqliteStore(sqlite_path) as store:
+        before = store.calls(CallQuery(kind=None)).items
+    with closing(sqlite3.connect(sqlite_path, isolation_level=None)) as connection:
+        connection.execute("DROP INDEX rare_records")
+        connection.execute("PRAGMA user_version=3")
+
+    with SqliteStore(sqlite_path) as store:
+        deleted = list(store.records("bob:gone", kinds=["session.payloads_deleted"]))
+        after = store.calls(CallQuery(kind=None)).items
+
+    assert (len(deleted), after) == (1, before)
+    assert version_of(sqlite_path) == 4
 
 
 def test_a_waiting_call_of_version_2_goes_on(sqlite_path: Path) -> None:

@@ -35,6 +35,7 @@ class UnreadEvents:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
         self._events: deque[Event] = deque()
         self._guard = threading.Lock()
         self._weight = 0
@@ -48,7 +49,9 @@ class UnreadEvents:
             self._events.append(event)
             self._weight += _weight(event)
             is_full = self._weight >= MAX_UNREAD
-        if not self._loop.is_closed():
+        if threading.get_ident() == self._thread:
+            self._note(is_full)
+        elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._note, is_full)
 
     def take(self) -> Event | None:

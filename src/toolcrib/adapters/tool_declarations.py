@@ -22,12 +22,14 @@ from toolcrib.tools.code_interpreter import CodeInterpreterConfig
 from toolcrib.tools.extra import secrets_of_extra
 from toolcrib.tools.function_options import FunctionOptions, free_form_argument
 from toolcrib.tools.image_generation import ImageGenerationConfig
+from toolcrib.tools.program import ProgramConfig
 from toolcrib.tools.provider_tools import HostedTool, ProviderTool, config_function, kind_of
 from toolcrib.tools.shell import ContainerShellConfig
 from toolcrib.tools.tool import Tool
 from toolcrib.tools.tool_search import ToolSearchConfig
 from toolcrib.tools.web_fetch import WebFetchConfig
 from toolcrib.tools.web_search import WebSearchConfig
+from toolcrib.tools.x_search import XSearchConfig
 
 if TYPE_CHECKING:
     from toolcrib.adapters.turn_tools import ProviderProfile
@@ -48,6 +50,8 @@ _DEFAULTS: Final[Mapping[str, Callable[[], Any]]] = {
     "tool_search": ToolSearchConfig,
     "web_fetch": WebFetchConfig,
     "web_search": WebSearchConfig,
+    "x_search": XSearchConfig,
+    "program": ProgramConfig,
 }
 
 

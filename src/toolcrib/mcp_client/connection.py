@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import anyio
@@ -165,10 +165,16 @@ class Connection:
         return tools
 
     async def call(
-        self, name: str, arguments: dict[str, Any], progress: ProgressFnT, asking: AskingCall
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        progress: ProgressFnT,
+        asking: AskingCall | None = None,
     ) -> mcp_types.CallToolResult:
-        """Run a tool, whose questions are those of `asking`. Raises what the SDK's client does."""
-        with self._questions.of(asking):
+        """Run a tool, whose questions are those of `asking`; without one there is nobody to ask.
+        Raises what the SDK's client does.
+        """
+        with self._questions.of(asking) if asking is not None else nullcontext():
             return await self._client.call_tool(name, arguments, progress_callback=progress)
 
     def leave(self) -> None:

@@ -53,7 +53,7 @@ class ServerQuestions:
             self._running.remove(call)
             _CALL_THERE.set(before)
 
-    async def __call__(self, _: Any, params: mcp_types.ElicitRequestParams) -> Any:
+    async def __call__(self, context: Any, params: mcp_types.ElicitRequestParams) -> Any:
         """The answer to a question; `cancel` when there is nobody to ask."""
         import mcp_types
 

@@ -114,6 +114,7 @@ class CallBounds:
     max_parallel: int | None = None
     max_threads: int | None = None
     max_depth: int | None = None
+    question_seconds: float | None = None
     max_arguments_bytes: int | None = None
     max_result_chars: int | None = None
 

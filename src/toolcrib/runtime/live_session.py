@@ -390,8 +390,11 @@ class LiveAttendance:
         return caller.transport not in _IN_PROCESS or self._live.is_followed
 
     def has_approvers(self, caller: Caller) -> bool:
-        """Whether a call within another one may wait for a decision."""
-        return _waits.get() and self.has_responders(caller)
+        """Whether a call within another one may wait for a decision: an MCP client has no way to
+        decide meanwhile, so that somebody has to reach the store.
+        """
+        is_reachable = caller.transport != "mcp" or self._live.session.store.is_durable
+        return _waits.get() and is_reachable and self.has_responders(caller)
 
     async def decided(self, request: ApprovalRequest) -> bool:
         """Wait until the request is decided or expires; False when the session is closing."""

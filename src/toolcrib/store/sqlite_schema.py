@@ -120,19 +120,7 @@ _FILTERED = (
 )
 """What queries of calls filter by: every index has it all, so that none reads the table."""
 
-RARE_KINDS = (
-    "container.expired",
-    "container.used",
-    "files.staged",
-    "history.compacted",
-    "session.payloads_deleted",
-)
-"""Kinds of records that are looked for in long ledgers and are few there: an index has them."""
-
-IS_RARE = f"kind IN ({', '.join(map(repr, RARE_KINDS))})"
-
 _VERSION_3 = f"""
-CREATE INDEX rare_records ON records (session_id, seq) WHERE {IS_RARE};
 CREATE TABLE names (
     id   INTEGER PRIMARY KEY,
     kind TEXT NOT NULL,
@@ -190,12 +178,30 @@ CREATE TABLE prompts (
 ) WITHOUT ROWID;
 """
 
-_MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3)
+RARE_KINDS = (
+    "container.expired",
+    "container.used",
+    "files.staged",
+    "history.compacted",
+    "session.payloads_deleted",
+)
+"""Kinds of records that are looked for in long ledgers and are few there: an index has them."""
+
+IS_RARE = f"kind IN ({', '.join(map(repr, RARE_KINDS))})"
+
+_VERSION_4 = f"""
+CREATE INDEX rare_records ON records (session_id, seq) WHERE {IS_RARE};
+"""
+
+_MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
 """What leads from each version to the next; a new file goes through all of them, so that new and
 migrated files are laid out alike. Statements end with a semicolon and hold no other.
 """
 
 SCHEMA_VERSION = len(_MIGRATIONS)
+
+_INDEXED_SINCE = 3
+"""The first version with an index of calls."""
 
 _WAL_ATTEMPTS = 100
 
@@ -301,12 +307,14 @@ def _ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
     # Of processes that open a new or an older file at once, the first to get the lock migrates it.
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if version := _schema_version(connection, path):
+        version = _schema_version(connection, path)
+        if version:
             _log_upgrade(path, version)
-        for migration in _MIGRATIONS[_schema_version(connection, path) :]:
+        for migration in _MIGRATIONS[version:]:
             for statement in filter(str.strip, migration.split(";")):
                 connection.execute(statement)
-        _fill_calls(connection)
+        if version < _INDEXED_SINCE:
+            _fill_calls(connection)
         connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
         connection.execute("COMMIT")
     except BaseException:

@@ -17,10 +17,11 @@ class Recorded:
 
     body: Json
     events: Events
+    status: int = 200
 
     @property
     def items(self) -> list[Json]:
-        return self.body["output"]
+        return self.body.get("output") or []
 
     @property
     def is_broken(self) -> bool:
@@ -36,7 +37,10 @@ def recorded(path: Path) -> list[Recorded]:
 
 def _responses(interaction: Json) -> Iterator[Recorded]:
     body: Any = interaction.get("response")
-    if _is_response(body):
+    status: int = interaction.get("status") or 200
+    if status >= 400:
+        yield Recorded(body, Events([]), status)
+    elif _is_response(body):
         yield Recorded(body, Events(events_of(body)))
     for events in _streams(interaction.get("events") or []):
         yield Recorded(body_of(events), Events(events))

@@ -18,6 +18,8 @@ from toolcrib.adapters.tool_declarations import declare
 TESTS = Path(__file__).parents[2]
 FIXTURES = TESTS / "fixtures" / "hosted_tools"
 RECORDINGS = TESTS.parents[1] / "shared" / "recordings"
+WRITTEN = TESTS / "fixtures" / "recordings"
+"""Short recordings of our own, in the shapes of the wire: a clone replays these alone."""
 
 Json = Any
 Items = list[dict[str, Any]]
@@ -61,11 +63,15 @@ def text_parts(raws: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def recordings(*providers: str) -> list[Any]:
-    """Recorded traffic with these providers, one parameter a file; one that skips without any."""
-    found = [path for each in providers for path in sorted((RECORDINGS / each).glob("*.json"))]
-    if not found:
-        return [pytest.param(None, marks=pytest.mark.skip("no recordings here"))]
-    return [pytest.param(path, id=f"{path.parent.name}/{path.stem}") for path in found]
+    """Recorded traffic with these providers, one parameter a file, with what we wrote ourselves."""
+    folders = [root / each for root in (WRITTEN, RECORDINGS) for each in providers]
+    found = [path for folder in folders for path in sorted(folder.glob("*.json"))]
+    return [pytest.param(path, id=_name(path)) for path in found]
+
+
+def _name(path: Path) -> str:
+    origin = "written/" if path.is_relative_to(WRITTEN) else ""
+    return f"{origin}{path.parent.name}/{path.stem}"
 
 
 def recorded_outputs(path: Path) -> Iterator[Items]:

@@ -117,7 +117,7 @@ def test_an_option_that_cannot_be_honoured_is_refused() -> None:
     domains = tuple(f"d{n}.example.org" for n in range(101))
     search = web_search_tool(WebSearchConfig(domain_filter=DomainFilter(allowed=domains)))
 
-    assert "at most 100 domains" in str(refused(search))
+    assert "at most 100, not 101" in str(refused(search))
 
 
 def test_two_tools_of_one_type_are_refused() -> None:

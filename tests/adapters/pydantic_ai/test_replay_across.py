@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.openai.loopback_adapter import add, ask, bench, happened
-from tests.adapters.openai.response_samples import recordings
+from tests.adapters.openai.response_samples import RECORDINGS
 from tests.adapters.pydantic_ai import recorded_conversations
 from tests.adapters.pydantic_ai.handwritten_scripts import scripted
 from tests.adapters.pydantic_ai.recording_server import stage
@@ -26,7 +26,7 @@ from toolcrib.tools.code_interpreter import (
 )
 from toolcrib.tools.web_search import WebSearchAction, WebSearchResult, web_search_tool
 
-if recordings("anthropic")[0].values[0] is None:
+if not RECORDINGS.exists():
     pytest.skip("no recordings here", allow_module_level=True)
 
 

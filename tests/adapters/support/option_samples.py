@@ -1,6 +1,7 @@
 """For every option of the matrix a configuration that sets it, and as little else as can be."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from toolcrib.toolkits.apply_patch import ApplyPatchConfig
@@ -25,9 +26,11 @@ from toolcrib.tools.shell import (
 from toolcrib.tools.tool_search import HandlerToolSearchConfig, ToolSearchConfig
 from toolcrib.tools.web_fetch import WebFetchConfig
 from toolcrib.tools.web_search import DomainFilter, GeoHint, WebSearchConfig
+from toolcrib.tools.x_search import XSearchConfig
 
 CONFIGS: list[tuple[str, type[Any]]] = [
     ("web_search", WebSearchConfig),
+    ("x_search", XSearchConfig),
     ("web_fetch", WebFetchConfig),
     ("code_interpreter", CodeInterpreterConfig),
     ("file_search", FileSearchConfig),
@@ -67,6 +70,10 @@ _LISTS = ("domain_filter.allowed", "domain_filter.blocked")
 
 def _search(option: str, along: tuple[str, ...] = (), **fields: Any) -> Sample:
     return Sample("web_search", option, WebSearchConfig(**fields), WebSearchConfig(), along)
+
+
+def _posts(option: str, value: Any) -> Sample:
+    return Sample("x_search", option, XSearchConfig(**{option: value}), XSearchConfig())
 
 
 def _fetch(option: str, along: tuple[str, ...] = (), **fields: Any) -> Sample:
@@ -122,6 +129,12 @@ SAMPLES: list[Sample] = [
     _search("allow_live_access", allow_live_access=False),
     _search("search_context_size", search_context_size="high"),
     _search("max_uses", max_uses=3),
+    _posts("allowed_handles", ("ann",)),
+    _posts("excluded_handles", ("bob",)),
+    _posts("from_date", datetime(2026, 1, 1, tzinfo=UTC)),
+    _posts("to_date", datetime(2026, 2, 1, tzinfo=UTC)),
+    _posts("reads_images", True),
+    _posts("reads_videos", True),
     _fetch("domain_filter.allowed", domain_filter=_ALLOWED),
     _fetch("domain_filter.blocked", domain_filter=_BLOCKED),
     _fetch("domain_filter.both", _LISTS, domain_filter=_BOTH),

@@ -53,6 +53,23 @@ WEB_SEARCH: Final = support_table(
     elsewhere=f"pydantic-ai offers no search on Bedrock; {FALLBACK}",
 )
 
+X_SEARCH: Final = support_table(
+    """
+                     xai
+    (tool)           yes
+    allowed_handles  yes
+    excluded_handles yes
+    from_date        yes
+    to_date          yes
+    reads_images     yes
+    reads_videos     yes
+    """,
+    absent={
+        "openai": f"only xAI searches X; {FALLBACK}",
+    },
+    elsewhere=f"only xAI searches X; {FALLBACK}",
+)
+
 WEB_FETCH: Final = support_table(
     """
                           anthropic google vertex
@@ -290,6 +307,7 @@ TOOL_SEARCH: Final = support_table(
 
 MATRIX: Final[Mapping[str, KindSupport]] = {
     "web_search": WEB_SEARCH,
+    "x_search": X_SEARCH,
     "web_fetch": WEB_FETCH,
     "code_interpreter": CODE_INTERPRETER,
     "file_search": FILE_SEARCH,

@@ -20,6 +20,7 @@ from toolcrib.tools.shell import ContainerShellConfig, HandlerShellConfig
 from toolcrib.tools.tool_search import HandlerToolSearchConfig
 from toolcrib.tools.web_fetch import WebFetchConfig
 from toolcrib.tools.web_search import DomainFilter, GeoHint, WebSearchConfig
+from toolcrib.tools.x_search import XSearchConfig
 
 
 def options_of(config: object) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def options_of(config: object) -> dict[str, Any]:
         case FileSearchConfig(ranking=ranking):
             changed = _changed(ranking) if ranking is not None else {}
             return {**_changed(config, but=("ranking",)), **_named("ranking", changed)}
-        case ImageGenerationConfig() | ComputerConfig():
+        case ImageGenerationConfig() | ComputerConfig() | XSearchConfig():
             return _changed(config)
         case McpConfig():
             return _mcp(config)

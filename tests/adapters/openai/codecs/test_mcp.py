@@ -154,6 +154,22 @@ def test_every_call_of_this_server_is_one_invocation() -> None:
     assert down.params == McpCall("library", "find_book", {})
 
 
+def test_a_listed_tool_keeps_what_the_server_says_of_its_effects() -> None:
+    """Finding 19: annotations are told, with the read-only hint where there is one."""
+    tools: list[dict[str, Any]] = [
+        {"name": "find", "input_schema": {}, "annotations": {"readOnlyHint": True}},
+        {"name": "lend", "input_schema": {}},
+    ]
+    listing: dict[str, Any] = {"type": "mcp_list_tools", "server_label": "library", "tools": tools}
+
+    result = CODEC.parse_output([listing, *fixture("mcp")], TOOL)
+
+    assert result is not None
+    by_name = {entry.name: entry for entry in result.tools}
+    assert by_name["find"].annotations == {"readOnlyHint": True}
+    assert [by_name[name].is_read_only for name in ("find", "lend")] == [True, None]
+
+
 def test_a_tool_that_fails_keeps_its_answer() -> None:
     """X9: an execution failure has a value; its message is told."""
     _, on_loan, _ = CODEC.invocations(fixture("mcp"), TOOL)

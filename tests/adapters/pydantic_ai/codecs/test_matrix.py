@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -75,6 +76,8 @@ def values(options: Mapping[str, Any]) -> list[str]:
                 found += [*value, *value.values()]
             case tuple():
                 found += value
+            case datetime():
+                found.append(value.isoformat())
             case _:
                 found.append(value)
     return [str(each) for each in found]

@@ -281,3 +281,44 @@ def test_options_of_a_fetch_become_fields() -> None:
         "max_content_tokens": 500,
         "enable_citations": True,
     }
+
+
+def test_a_search_of_x_gives_posts_like_a_web_search() -> None:
+    """Its options become pydantic-ai's fields, and its citations are the addresses it looked at."""
+    from toolcrib.adapters.pydantic_ai.codecs.x_search import XSearchCodec
+    from toolcrib.tools.x_search import XSearchConfig, x_search_tool
+
+    codec = XSearchCodec("xai")
+    searching = x_search_tool(XSearchConfig(allowed_handles=("ann",), reads_images=True))
+
+    assert codec.serialize(searching) == {  # pyright: ignore[reportArgumentType]
+        "type": "x_search",
+        "allowed_x_handles": ["ann"],
+        "enable_image_understanding": True,
+    }
+    items = [
+        call("x_search", {"query": "cribs"}),
+        answer("x_search", {"citations": ["https://x.com/ann/1"]}),
+    ]
+    (ran,) = codec.invocations(items, searching)  # pyright: ignore[reportArgumentType]
+    assert (ran.kind, ran.params.query) == ("x_search", "cribs")
+    assert ran.value.source_urls == ("https://x.com/ann/1",)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"allowed_handles": ("a",), "excluded_handles": ("b",)},
+        {"allowed_handles": tuple(map(str, range(21)))},
+        {"excluded_handles": "ann"},
+        {"from_date": "yesterday"},
+        {"reads_images": "yes"},
+    ],
+)
+def test_wrong_options_of_a_search_of_x_are_refused(options: Any) -> None:
+    """Each error names the option."""
+    from toolcrib.errors import InvalidTool
+    from toolcrib.tools.x_search import XSearchConfig
+
+    with pytest.raises(InvalidTool, match="XSearchConfig"):
+        XSearchConfig(**options)

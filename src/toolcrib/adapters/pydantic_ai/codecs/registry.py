@@ -15,6 +15,7 @@ from toolcrib.adapters.pydantic_ai.codecs.tool_search import ToolSearchCodec
 from toolcrib.adapters.pydantic_ai.codecs.unknown import UnknownCallCodec
 from toolcrib.adapters.pydantic_ai.codecs.web_fetch import WebFetchCodec
 from toolcrib.adapters.pydantic_ai.codecs.web_search import WebSearchCodec
+from toolcrib.adapters.pydantic_ai.codecs.x_search import XSearchCodec
 from toolcrib.adapters.tool_calls import ClientCodec
 
 
@@ -35,8 +36,13 @@ def default_codecs(
         WebFetchCodec(provider),
         WebSearchCodec(provider),
     ]
+    kinds = ["shell", "program"]
+    if provider == "xai":
+        codecs.append(XSearchCodec(provider))
+    else:
+        kinds.append("x_search")
     unknown = UnknownCallCodec(provider, [codec.native for codec in codecs])
-    refused = [RefusedCodec(provider, kind) for kind in ("shell", "program")]
+    refused = [RefusedCodec(provider, kind) for kind in kinds]
     return {codec.kind: codec for codec in (*codecs, *refused, unknown)}
 
 

@@ -135,4 +135,6 @@ def _source_urls(call: HostedCall) -> Iterator[str]:
         *mappings_of(facts, "results"),
     ]
     urls = [text_of(source, "url") or text_of(source, "uri") for source in sources]
+    # A search of X has nothing but addresses.
+    urls += texts_of(facts, "citations")
     yield from filter(None, [*urls, text_of(call.arguments, "url")])
