@@ -13,6 +13,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -32,6 +33,7 @@ from toolcrib.mcp_client import HttpServerConfig, StdioServerConfig
 from toolcrib.mcp_client.config import server_identity
 from toolcrib.mcp_client.results import RemoteHandler
 from toolcrib.sandbox import SandboxOptions
+from toolcrib.tools.computer.types import ComputerConfig
 from toolcrib.tools.prepared_tool import PreparedTool, prepare
 from toolcrib.tools.provider_tools import HostedTool
 from toolcrib.tools.tool import Tool
@@ -93,9 +95,20 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+TOGETHER = (ComputerConfig,)
+"""Options that are given all together."""
+NEVER_NONE: dict[str, st.SearchStrategy[Any]] = {
+    "environment": st.sampled_from(["browser", "mac"]),
+    "display_width": st.sampled_from([1280, 1024]),
+    "display_height": st.sampled_from([800, 768]),
+}
+
+
 def values(name: str, annotation: Any) -> st.SearchStrategy[Any]:
     """Values for a field. One of a type that is not known here fails, and has to be added."""
     origin, inner = get_origin(annotation), get_args(annotation)
+    if name in NEVER_NONE:
+        return NEVER_NONE[name]
     if origin in (Union, types.UnionType):
         return st.one_of([values(name, each) for each in inner])
     if annotation is type(None):
@@ -115,6 +128,7 @@ def values(name: str, annotation: Any) -> st.SearchStrategy[Any]:
     simple: dict[Any, st.SearchStrategy[Any]] = {
         bool: st.booleans(),
         bytes: st.sampled_from([b"a", b"b"]),
+        datetime: st.sampled_from([datetime(2026, 11, day, tzinfo=UTC) for day in (1, 2, 3)]),
         float: st.sampled_from([0.25, 0.5, 1.0]),
         int: st.integers(1, 3),
         str: st.sampled_from(["alpha", "beta", "3"]),
@@ -132,7 +146,7 @@ def options(cls: type[Any]) -> st.SearchStrategy[Any]:
         chosen = {
             field.name: draw(st.deferred(lambda n=field.name: values(n, hints[n])))
             for field in fields(cls)
-            if is_needed(field) or draw(st.integers(0, 3)) == 0
+            if cls in TOGETHER or is_needed(field) or draw(st.integers(0, 3)) == 0
         }
         return made(lambda: cls(**chosen))
 

@@ -76,7 +76,8 @@ def _step(place: _Place, key: str, names: ArgumentNames | None) -> Iterable[_Pla
     if isinstance(value, Mapping):
         members = cast("Mapping[str, object]", value)
         keys = members.keys() if key == "*" else _keys(members, key, shape, names)
-        return [(members[name], shape and shape.member(name)) for name in keys] or _nowhere(key)
+        places = [(members.get(name, MISSING), shape and shape.member(name)) for name in keys]
+        return places or _nowhere(key)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         elements = cast("Sequence[object]", value)
         indices = range(len(elements)) if key == "*" else _indices(elements, key)
@@ -96,8 +97,12 @@ def _keys(
     shape: ArgumentShape | None,
     names: ArgumentNames | None,
 ) -> list[str]:
+    """The keys that a name stands for. One that the schema has counts also where it is missing: of
+    two arguments that go by one name, the one that is there must not speak for the other.
+    """
     keys = (name,) if names is None else names.keys(name, shape)
-    return [key for key in keys if key in members]
+    declared = () if shape is None else shape.properties
+    return [key for key in keys if key in members or key in declared]
 
 
 def _indices(elements: Sequence[object], key: str) -> Sequence[int]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from pathlib import PurePath
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from toolcrib.tools.handler_code import CREDENTIAL, code_of
 
@@ -88,6 +91,8 @@ def _parts(path: str, value: object, *, is_hidden: bool) -> Iterator[tuple[str, 
     match value:
         case None | bool() | int() | float() | str() | bytes() | Enum() | PurePath():
             yield path, _scalar(last, value, is_hidden=is_hidden)
+        case date() | time() | timedelta() | Decimal() | UUID():
+            yield path, part_of(str(value), type(value).__qualname__)
         case type():
             yield path, part_of(f"{value.__module__}.{value.__qualname__}")
         case Mapping():

@@ -110,7 +110,7 @@ def test_a_typed_answer_that_does_not_fit_is_told(text: str) -> None:
         bench(answer) as (adapter, _),
         pytest.raises(PromptEvaluationError, match="the answer does not fit Sum") as caught,
     ):
-        adapter.evaluate(ask(output=Sum))
+        adapter.evaluate(ask(output=Sum), output_retries=0)
 
     assert (caught.value.phase, caught.value.request_id) == ("parse", "resp_1")
     assert "secret stuff" not in str(caught.value)
