@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
 from threading import Thread
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Optional, TypeVar
 
 import pytest
 from pydantic import BaseModel, Field, field_validator
@@ -155,6 +155,20 @@ def test_types_without_fields_are_wrapped(output_type: Any, answer: str, value: 
     assert output.parse(answer) == value
     with pytest.raises(OutputMismatch, match="/value"):
         output.parse('{"value": {"x": []}}')
+
+
+@pytest.mark.parametrize(
+    ("output_type", "name"),
+    [
+        (int | None, "int | None"),
+        (Optional[list[int]], "list[int] | None"),  # noqa: UP045
+        (list[Plan | None], "list[Plan | None]"),
+    ],
+)
+def test_errors_name_a_union_as_it_is_written(output_type: Any, name: str) -> None:
+    """An error that says which type an answer does not fit has to be readable."""
+    with pytest.raises(OutputMismatch, match=f"does not fit {re.escape(name)}: "):
+        schema_of(output_type).parse('{"value": {"x": []}}')
 
 
 @pytest.mark.parametrize("output_type", [dict, list, Any, bytes, Plan([]), "Plan"])

@@ -13,6 +13,7 @@ from toolcrib.tools.identity import identity_of
 from toolcrib.tools.prepared_tool import as_tool, prepare
 from toolcrib.tools.secrets import Secret
 from toolcrib.tools.tool import Tool
+from toolcrib.toolsets import BaseTool
 
 CONTEXT = ToolContext(session_id="s1", cwd="/tmp")
 
@@ -224,11 +225,26 @@ def test_three_ways_to_write_a_tool_become_one() -> None:
     assert [prepare(way).ref.name for way in (written, echo, definition)] == ["echo"] * 3
 
 
+class Lamp(BaseTool):
+    name = "lamp"
+    description = "Switch the lamp."
+
+    async def call(self, ctx: Any, on: bool) -> str:
+        return "on" if on else "off"
+
+
 @pytest.mark.parametrize(
-    ("thing", "hint"), [(plain, "put @tool above it"), ("echo", "is not a tool"), (None, "None")]
+    ("thing", "hint"),
+    [
+        (plain, r"is not a tool; put @tool above it$"),
+        (Lamp, r"it is a class of tools: give an instance, Lamp\(\.\.\.\)$"),
+        (Params, r"it is a class: put @tool above a function, or write a BaseTool"),
+        ("echo", "is not a tool$"),
+        (None, "None"),
+    ],
 )
 def test_what_is_not_a_tool_is_refused(thing: Any, hint: str) -> None:
-    """A plain function is a common slip, and the message says what is missing."""
+    """F2: a plain function and a class are common slips, and the message says what is missing."""
     with pytest.raises(InvalidTool, match=hint):
         as_tool(thing)
 

@@ -260,6 +260,15 @@ class Turn(Generic[O]):
     async def _record_retry(self, step: int, retry: FailedAttempt) -> None:
         session = self._session
         self.conversation.usage += Usage(requests=1)
+        reason = self._credentials.hide(retry.reason)
+        logger.info(
+            "prompt %r: attempt %s of a request (id %s) failed: %s; the next one comes in %.1f s",
+            self._prompt.name,
+            retry.attempt,
+            retry.request_id,
+            reason,
+            retry.pause_seconds,
+        )
         await session.record(
             ModelRetried(
                 session_id=session.session_id,
@@ -267,7 +276,7 @@ class Turn(Generic[O]):
                 turn=self.number,
                 step=step,
                 attempt=retry.attempt,
-                reason=self._credentials.hide(retry.reason),
+                reason=reason,
                 request_id=retry.request_id,
                 pause_seconds=retry.pause_seconds,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, is_dataclass
 from enum import Enum
-from types import UnionType
+from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -108,6 +108,10 @@ def _wrapped(output_type: Any) -> Any:
 
 
 def _name(output_type: Any) -> str:
+    if isinstance(output_type, UnionType) or get_origin(output_type) is Union:
+        return " | ".join(map(_name, get_args(output_type)))
+    if output_type is NoneType:
+        return "None"
     filled = ", ".join(map(_name, get_args(output_type)))
     name: str = getattr(output_type, "__name__", None) or str(output_type)
     return f"{name}[{filled}]" if filled else name

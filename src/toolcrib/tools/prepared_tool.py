@@ -149,8 +149,18 @@ def as_tool(declared: object) -> Tool[Any, Any]:
         case Describes() if not isinstance(declared, type):
             return declared.to_tool()
         case _:
-            hint = "; put @tool above it" if callable(declared) else ""
-            raise InvalidTool(f"{declared!r} is not a tool{hint}")
+            raise InvalidTool(f"{declared!r} is not a tool{_advice(declared)}")
+
+
+def _advice(declared: object) -> str:
+    """What somebody who gives this as a tool should give instead."""
+    if not callable(declared):
+        return ""
+    if not isinstance(declared, type):
+        return "; put @tool above it"
+    if isinstance(declared, Describes):
+        return f"; it is a class of tools: give an instance, {declared.__name__}(...)"
+    return "; it is a class: put @tool above a function, or write a BaseTool and give an instance"
 
 
 def _output_check(tool: Tool[Any, Any]) -> Callable[[Any], None] | None:

@@ -191,10 +191,13 @@ async def test_the_index_of_calls_has_the_cost_of_provider_run_calls(sqlite_path
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["blocking", "streamed"])
-def test_hosted_tools_11_a_retry_is_an_event_and_counts(stream: bool) -> None:
-    """Each attempt that failed is recorded with its reason and the provider's id, and counted,
-    also by who resumes the prompt.
+def test_hosted_tools_11_a_retry_is_an_event_and_counts(
+    stream: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each attempt that failed is recorded and logged with its reason and the provider's id, and
+    counted, also by who resumes the prompt.
     """
+    caplog.set_level("INFO", "toolcrib")
     session = Session()
     with bench(BROKEN, BROKEN, response(call("add", {"a": 1, "b": 2}))) as (adapter, provider):
         with pytest.raises(PromptEvaluationError, match="script is over"):
@@ -206,3 +209,7 @@ def test_hosted_tools_11_a_retry_is_an_event_and_counts(stream: bool) -> None:
     assert [(event.step, event.attempt) for event in retries] == [(1, 1), (1, 2)]
     assert all("500" in event.reason and event.request_id for event in retries)
     assert found.usage.requests == 4
+    logged = [line for line in caplog.messages if "of a request" in line]
+    assert len(logged) == 2
+    for event, line in zip(retries, logged, strict=True):
+        assert f"id {event.request_id}" in line

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -141,6 +141,68 @@ def test_the_documents_example(allowed: Path, tmp_path: Path) -> None:
     assert saved[0].read_bytes() == PICTURE
     assert saved[0].parent == tmp_path / "out"
     check_invocation(session, result)
+
+
+def dict_provider_output(
+    result: dict[str, object], context: ToolContext
+) -> ToolResult[dict[str, object]]:
+    """Pass through provider output while preserving structure, as the document prints it."""
+    return ToolResult(
+        message=str(result.get("output_text") or result.get("message") or ""),
+        value=result,
+        success=True,
+    )
+
+
+def simple_model(server: FilesServer, body: Json) -> Json:
+    """Runs one line, whatever it is asked."""
+    return response(code_call(opened(server, body), "print(3)", "3\n"), message("The mean is 3."))
+
+
+def test_the_documents_dict_hook_raw_call_and_blocking_client(allowed: Path) -> None:
+    """C10, C34, X12: as printed, the hook reads its result like a dict, the tool's container goes
+    into a request of the SDK's own, and the adapter takes the same blocking client.
+    """
+    mount = HostMount(host_path="sunfish", include_glob=("*.py", "*.md", "*.txt"))
+    tool = OpenAICodeInterpreterTool(
+        name="openai_python",
+        description="Executes model-authored Python in a sandboxed container.",
+        container={
+            "type": "auto",
+            "memory_limit": "4g",
+            "file_ids": ["file_csv_upload"],
+            "host_mounts": [_to_openai_mount(mount)],
+        },
+        handle_provider_output=cast("Any", dict_provider_output),
+    )
+    section = MarkdownSection[Any](title="Task", key="task", template="Do it.", tools=[tool])
+    prompt = Prompt[str](ns="demo", key="mean", sections=[section])
+    session = Session()
+    container_config: Any = tool.container
+
+    with FilesServer(simple_model, simple_model) as server, blocking_client(server.url) as client:
+        server.uploads["file_csv_upload"] = Upload("earlier.csv", b"x", {})
+        raw = client.responses.create(
+            model="gpt-4.1",
+            tools=[{"type": "code_interpreter", "container": container_config}],
+            tool_choice="required",
+            input="Load /workspace/sunfish/data/input.csv.",
+        )
+        adapter = OpenAIAdapter(model="gpt-4.1", client=client, host_roots=(allowed,))
+        answer = adapter.evaluate(prompt, session=session, tool_choice="required")
+        adapter.close()
+
+    assert raw.output_text == answer.text == "The mean is 3."
+    sent = [body["tools"][0]["container"] for body in server.asked]
+    assert sent[0] == {"type": "auto", "memory_limit": "4g", "file_ids": ["file_csv_upload"]}
+    assert sent[1]["file_ids"][0] == "file_csv_upload"
+    assert len(sent[1]["file_ids"]) == 3
+    ((_, invocation),) = answer.invocations
+    assert (invocation.success, invocation.error) == (True, None)
+    assert invocation.value == answer.output_of(tool)
+    assert invocation.value.stdout == "3\n"
+    (invoked,) = happened(session, ToolInvoked)
+    assert (invoked.success, invoked.message) == (True, "3\n")
 
 
 def check_request(server: FilesServer) -> None:
