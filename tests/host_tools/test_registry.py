@@ -18,6 +18,7 @@ from toolcrib.host_tools import (
     host_tool_registry,
 )
 from toolcrib.tools.prepared_tool import prepare
+from toolcrib.tools.web_search import web_search_tool
 from toolcrib.toolsets import BaseTool
 
 
@@ -260,6 +261,13 @@ class TestStyles:
         """R4: a tool without a handler here would fail on its first call."""
         with pytest.raises(InvalidTool, match="runs in the place 'client'"):
             HostToolDefinition.of(Tool[None, str](name="ask", description="Ask."))
+
+    async def test_a_tool_of_the_provider_is_served_otherwise(
+        self, registry: HostToolRegistry
+    ) -> None:
+        """Finding 3: who registers it is told how it is served."""
+        with pytest.raises(InvalidTool, match=r"offer it with RuntimeConfig\(hosted_tools="):
+            await registry.register(web_search_tool())
 
 
 class TestVersions:

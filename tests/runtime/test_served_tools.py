@@ -231,7 +231,7 @@ class TestInstructions:
 
 class TestHostedTools:
     async def test_a_prompt_offers_the_tools_of_the_provider(self) -> None:
-        """F10: what is served can search the web as a prompt in Python can."""
+        """F10, finding 3: what is served can search the web as a prompt in Python can."""
         script = ScriptedOpenAI([says("hi")])
         config: dict[str, Any] = {"adapter": scripted(script), "hosted_tools": [web_search_tool()]}
         async with serving(host_tool("add"), **config) as runtime:

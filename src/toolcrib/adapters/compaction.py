@@ -20,6 +20,8 @@ from toolcrib.ledger.prompt_events import (
     ModelResponded,
     PromptStarted,
 )
+from toolcrib.prices.cost import Cost
+from toolcrib.prices.table import request_part
 from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import MarkdownSection
 from toolcrib.store.store import ask_store
@@ -119,9 +121,16 @@ async def record_items(
         items=list(compacted.items),
         request_id=compacted.request_id,
         usage=compacted.usage.tokens,
+        cost=_cost_of(session, adapter, compacted),
     )
     await session.record(event)
     return event
+
+
+def _cost_of(session: Session, provider: str, compacted: CompactedItems) -> Cost | None:
+    prices, tokens = session.store.prices, compacted.usage.tokens
+    part = request_part(prices, provider, compacted.model, tokens, session.clock())
+    return None if part is None else Cost((part,))
 
 
 async def record_summary(

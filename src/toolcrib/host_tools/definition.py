@@ -123,9 +123,10 @@ class HostToolDefinition:
 
         ready = as_tool(tool)
         if ready.place != "local":
+            advice = "; offer it with RuntimeConfig(hosted_tools=[...])"
             raise InvalidTool(
                 f"tool {ready.name!r} runs in the place {ready.place!r}; the host serves tools "
-                "that have a handler here"
+                f"that have a handler here{advice if ready.place == 'provider' else ''}"
             )
         rules = {rule: getattr(ready, rule) for rule in _RULES}
         return cls(ready.name, ready.description, parameters={}, typed=ready, **rules)

@@ -198,6 +198,10 @@ class HistoryCompacted(Event):
     """The summary."""
     request_id: str | None = None
     usage: dict[str, int]
+    cost: Cost | None = None
+    """What the provider's own compaction cost, where its price is known; a summary is a prompt, and
+    its requests have their costs.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from toolcrib.ledger.events import (
 from toolcrib.ledger.prompt_events import (
     AnswerRejected,
     FilesCited,
+    HistoryCompacted,
     ModelResponded,
     PromptStarted,
 )
@@ -219,7 +220,7 @@ def _invoked(event: ToolInvoked) -> Entry:
     )
 
 
-SPENDING_KINDS: Final = (ModelResponded.kind, ToolInvoked.kind)
+SPENDING_KINDS: Final = (ModelResponded.kind, ToolInvoked.kind, HistoryCompacted.kind)
 """The kinds of records that have a cost."""
 
 
@@ -228,7 +229,10 @@ def cost_in(happened: Iterable[Event], turn: int | None) -> Cost:
     cost = Cost()
     for event in happened:
         match event:
-            case ModelResponded() if turn in (None, event.turn):
+            # A summary is a prompt of its own, whose requests are counted.
+            case HistoryCompacted(method="summary"):
+                pass
+            case ModelResponded() | HistoryCompacted() if turn in (None, event.turn):
                 tokens = event.usage.get("input_tokens", 0) + event.usage.get("output_tokens", 0)
                 unknown = CostPart("tokens", event.model or "", tokens, None)
                 cost += event.cost or Cost((unknown,))

@@ -26,6 +26,7 @@ from toolcrib.ledger.events import (
 )
 from toolcrib.ledger.prompt_events import (
     FilesStaged,
+    HistoryCompacted,
     ModelAsked,
     ModelResponded,
     PromptAnswered,
@@ -116,6 +117,7 @@ class Instrumentation:
             self._subscribe(PromptStarted, self._turns.start),
             self._subscribe(FilesStaged, self._on_staged),
             self._subscribe(ModelResponded, self._on_responded),
+            self._subscribe(HistoryCompacted, self._on_compacted),
             self._subscribe(PromptAnswered, self._turns.finish),
             self._subscribe(PromptResumed, self._turns.start),
             self._subscribe(ModelAsked, self._turns.request),
@@ -163,6 +165,9 @@ class Instrumentation:
 
     def _on_responded(self, event: ModelResponded) -> None:
         self._turns.answer(event)
+        self._metrics.add_cost({RESPONSE_MODEL: event.model or OTHER}, event.cost)
+
+    def _on_compacted(self, event: HistoryCompacted) -> None:
         self._metrics.add_cost({RESPONSE_MODEL: event.model or OTHER}, event.cost)
 
     def _on_invoked(self, event: ToolInvoked) -> None:

@@ -20,7 +20,7 @@ from toolcrib.ledger.events import (
     CallUnrecorded,
     ToolInvoked,
 )
-from toolcrib.ledger.prompt_events import ModelResponded, TurnEnded
+from toolcrib.ledger.prompt_events import HistoryCompacted, ModelResponded, TurnEnded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -187,6 +187,7 @@ class PrometheusMetrics:
         bus.subscribe(ApprovalRequested, self._on_requested)
         bus.subscribe(ApprovalDecided, self._on_decided)
         bus.subscribe(ModelResponded, self._on_responded)
+        bus.subscribe(HistoryCompacted, self._on_compacted)
         bus.subscribe(TurnEnded, lambda event: self._prompts.labels(event.outcome).inc())
 
     def request_answered(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -248,7 +249,12 @@ class PrometheusMetrics:
         decided = event.decided
         self._decisions.labels(decided.decision.kind, decided.actor.kind).inc()
 
-    def _on_responded(self, event: ModelResponded) -> None:
+    def _on_compacted(self, event: HistoryCompacted) -> None:
+        # A summary is a prompt of its own, whose requests are counted.
+        if event.method == "provider":
+            self._on_responded(event)
+
+    def _on_responded(self, event: ModelResponded | HistoryCompacted) -> None:
         model = self._models.label(event.model)
         for kind, count in event.usage.items():
             if kind in TOKEN_KINDS:

@@ -213,3 +213,21 @@ def test_hosted_tools_11_a_retry_is_an_event_and_counts(
     assert len(logged) == 2
     for event, line in zip(retries, logged, strict=True):
         assert f"id {event.request_id}" in line
+
+
+def test_the_providers_own_compaction_has_its_price() -> None:
+    """A request that makes the conversation shorter costs tokens like any other: its record and the
+    session's sum have them.
+    """
+    session = Session(clock=FakeClock(AT))
+    routes = {"POST /v1/responses/compact": Body(priced(message("Short.")))}
+    with Provider(priced(message("Fine.")), routes=routes) as provider:
+        adapter = OpenAIAdapter(model="gpt-5", client=sdk_client(provider.url))
+        answer = adapter.evaluate(ask(), session=session)
+        compacted = adapter.compact(session)
+        adapter.close()
+
+    assert compacted.method == "provider"
+    assert compacted.cost is not None
+    assert answer.cost.nanos == compacted.cost.nanos == TOKENS
+    assert session.cost().nanos == session.cost(1).nanos == 2 * TOKENS
