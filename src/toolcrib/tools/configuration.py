@@ -9,20 +9,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from datetime import date, time, timedelta
-from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from pathlib import PurePath
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
-from uuid import UUID
 
 from toolcrib.tools.handler_code import CREDENTIAL, code_of
 
 _MAX_SHOWN: Final = 120
 _MIN_KEY: Final = 16
 _ROUNDS: Final = 20_000
+_PLAIN_MODULES: Final = frozenset({"datetime", "decimal", "fractions", "ipaddress", "uuid"})
+"""Modules of values that are what they are spelt as: times, numbers, addresses, ids."""
 _HIDDEN_MAPPINGS: Final = frozenset({"env", "environment", "headers"})
 """Fields whose values may be secret; their names are not."""
 
@@ -91,8 +90,6 @@ def _parts(path: str, value: object, *, is_hidden: bool) -> Iterator[tuple[str, 
     match value:
         case None | bool() | int() | float() | str() | bytes() | Enum() | PurePath():
             yield path, _scalar(last, value, is_hidden=is_hidden)
-        case date() | time() | timedelta() | Decimal() | UUID():
-            yield path, part_of(str(value), type(value).__qualname__)
         case type():
             yield path, part_of(f"{value.__module__}.{value.__qualname__}")
         case Mapping():
@@ -106,6 +103,8 @@ def _parts(path: str, value: object, *, is_hidden: bool) -> Iterator[tuple[str, 
         case _ if is_dataclass(value):
             yield path, part_of(type(value).__qualname__)
             yield from _fields(path, value, is_hidden=is_hidden)
+        case _ if type(value).__module__ in _PLAIN_MODULES:
+            yield path, part_of(str(value), type(value).__qualname__)
         case _ if callable(value):
             code = code_of(value)
             yield path, Part(code.name, f"{code.digest} {code.values}")
