@@ -67,10 +67,10 @@ def files_of_value(value: Any) -> tuple[GeneratedFile, ...]:
 
 def with_files(value: Any, files: Sequence[GeneratedFile]) -> Any:
     """A result with further files, where it is of a type that has files; else as it is."""
-    is_result = is_dataclass(value) and not isinstance(value, type)
-    if not is_result or not isinstance(getattr(value, "files", None), tuple):
-        return value
-    return replace(value, files=unique_files([*files_of_value(value), *files]))
+    has_files = isinstance(getattr(value, "files", None), tuple)
+    if has_files and is_dataclass(value) and not isinstance(value, type):
+        return replace(value, files=unique_files([*files_of_value(value), *files]))
+    return value
 
 
 def unique_files(files: Sequence[GeneratedFile]) -> tuple[GeneratedFile, ...]:
