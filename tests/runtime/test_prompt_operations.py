@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.openai.loopback_adapter import bench
+from tests.adapters.openai.scripted_provider import message, response
 from tests.runtime.host_runtime import (
     Gate,
     SlowModel,
@@ -99,18 +101,24 @@ async def test_a_spent_budget_is_a_reason() -> None:
 
 
 async def test_a_prompt_says_what_it_cost(tmp_path: Path) -> None:
-    """In the result, as far as prices are known."""
+    """In the result, as far as prices are known; tokens that nobody counts are not free."""
     file = tmp_path / "prices.yaml"
     file.write_text("models: {test-model: {input: 1, output: 1}}")
     store = MemoryStore(prices=read_prices(file))
+    counted = response(message("3"))
+    with bench(counted, counted) as (adapter, _):
+        async with serving(store=store, adapter=adapter) as runtime:
+            priced = await send(runtime, await new_session(runtime))
+        async with serving(adapter=adapter) as runtime:
+            unknown = await send(runtime, await new_session(runtime))
+    store = MemoryStore(prices=read_prices(file))
     async with serving(store=store, adapter=model([says("3")])) as runtime:
-        priced = await send(runtime, await new_session(runtime))
-    async with serving(adapter=model([says("3")])) as runtime:
-        unknown = await send(runtime, await new_session(runtime))
+        uncounted = await send(runtime, await new_session(runtime))
 
-    # The script counts no tokens.
-    assert (priced.cost, priced.unpriced) == (0.0, [])
-    assert (unknown.cost, unknown.unpriced) == (None, ["tokens of test-model"])
+    tokens = counted["usage"]["input_tokens"] + counted["usage"]["output_tokens"]
+    assert (priced.cost, priced.unpriced) == (pytest.approx(tokens / 1e6), [])
+    for result in (unknown, uncounted):
+        assert (result.cost, result.unpriced) == (None, ["tokens of test-model"])
 
 
 async def test_the_budget_of_the_runtime_holds_for_every_prompt() -> None:

@@ -203,8 +203,12 @@ MOST_TOKENS: Final = 10**9
 def request_part(
     prices: Prices, provider: str, model: str, usage: Mapping[str, int], at: float
 ) -> CostPart | None:
-    """The cost of the tokens of a request, whose counts are what a provider sent."""
+    """The cost of the tokens of a request, whose counts are what a provider sent; None when it sent
+    none: a request without any token would be no request.
+    """
     if not all(0 <= count <= MOST_TOKENS for count in usage.values()):
+        return None
+    if usage and not any(usage.values()):
         return None
     return prices.request(provider, model, usage, at)
 

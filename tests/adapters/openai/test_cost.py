@@ -161,6 +161,20 @@ def test_a_max_cost_refuses_what_has_no_known_price() -> None:
         assert provider.requests == []
 
 
+def test_a_max_cost_stops_after_a_response_that_counts_no_tokens() -> None:
+    """What nobody counted is unknown and not free, so the limit could be passed unseen."""
+    silent = response(call("add", {"a": 1, "b": 2}), model="gpt-5", usage=None)
+    with Provider(silent, priced(message("3"))) as provider:
+        adapter = OpenAIAdapter(model="gpt-5", client=sdk_client(provider.url))
+        with pytest.raises(PromptEvaluationError, match="price of a request") as caught:
+            adapter.evaluate(ask(add), budget=Budget(max_cost=1))
+        adapter.close()
+
+    assert len(provider.requests) == 1
+    assert caught.value.cost is not None
+    assert (caught.value.cost.nanos, len(caught.value.cost.unpriced)) == (None, 1)
+
+
 def test_a_max_cost_stops_after_a_call_without_a_known_price(tmp_path: Path) -> None:
     """The request was paid; no further one is made."""
     prices = tmp_path / "prices.yaml"
