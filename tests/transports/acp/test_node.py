@@ -55,7 +55,9 @@ def texts(told: Any) -> list[str]:
 
 
 async def test_the_typescript_sdk_prompts_and_allows(tmp_path: Path) -> None:
-    """Every message passes the schema of another SDK, and the call runs after the allow."""
+    """Every message passes the schema of another SDK, and the call, which is pending while the
+    model writes it and while it waits, runs after the allow.
+    """
     told = await typescript(tmp_path, "allow")
 
     assert told.get("error") is None
@@ -64,7 +66,7 @@ async def test_the_typescript_sdk_prompts_and_allows(tmp_path: Path) -> None:
     assert [each["toolCall"]["toolCallId"] for each in told["questions"]] == ["call_model_2"]
     assert texts(told) == ["Bob was greeted."]
     statuses = [each["status"] for each in told["updates"] if "status" in each]
-    assert statuses == ["pending", "in_progress", "completed"]
+    assert statuses == ["pending", "pending", "in_progress", "completed"]
 
 
 @pytest.mark.parametrize(("option", "reason"), [("reject", "end_turn"), ("cancel", "cancelled")])
@@ -76,7 +78,7 @@ async def test_the_typescript_sdk_rejects_and_cancels(
 
     assert told["stopReason"] == reason
     statuses = [each["status"] for each in told["updates"] if "status" in each]
-    assert statuses == ["pending", "failed"]
+    assert statuses == ["pending", "pending", "failed"]
 
 
 async def test_the_typescript_sdk_loads_after_the_agent_was_killed(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 from pydantic_ai.native_tools import NATIVE_TOOL_TYPES, AbstractNativeTool
 from pydantic_ai.settings import ModelSettings
+from pydantic_core import to_json
 
 from tests.adapters.support.option_samples import SAMPLES, Sample
 from toolcrib.adapters.codec import Codec, Contribution
@@ -38,9 +40,12 @@ def _never(entry: Mapping[str, Any]) -> Contribution:
 
 
 def native(entry: Mapping[str, Any]) -> AbstractNativeTool:
-    """The native tool, made by its own class: a field that it does not have is an error."""
+    """The native tool, read from JSON as the adapter does: a field that it does not have is an
+    error, and a time is no text.
+    """
     fields = {name: value for name, value in entry.items() if name != "type"}
-    return NATIVE_TOOL_TYPES[entry["type"]](**fields)
+    reader = TypeAdapter[AbstractNativeTool](NATIVE_TOOL_TYPES[entry["type"]])
+    return reader.validate_python(fields, extra="forbid")
 
 
 @pytest.mark.parametrize("provider", THROUGH_PYDANTIC_AI)
@@ -58,7 +63,7 @@ def test_a_cell_keeps_its_word(sample: Sample, provider: str) -> None:
         return
     made = contribution(sample.kind, sample.config, provider)
     (entry,) = made.tools
-    sent = repr(dataclasses.asdict(native(entry))) + repr(made.body)
+    sent = to_json(dataclasses.asdict(native(entry))).decode() + repr(made.body)
     assert all(each in sent for each in values(options))
     if sample.plain is not None:
         plain = contribution(sample.kind, sample.plain, provider)
@@ -77,7 +82,7 @@ def values(options: Mapping[str, Any]) -> list[str]:
             case tuple():
                 found += value
             case datetime():
-                found.append(value.isoformat())
+                found.append(to_json(value).decode())
             case _:
                 found.append(value)
     return [str(each) for each in found]
