@@ -68,7 +68,12 @@ def test_help_imports_no_sdk() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "said"), [("nonsense", "nonsense"), ("sesions", "Did you mean 'sessions'?")]
+    ("word", "said"),
+    [
+        ("nonsense", "nonsense"),
+        ("sesions", "Did you mean 'sessions', 'questions'?"),
+        ("aprovals", "Did you mean 'approvals'?"),
+    ],
 )
 def test_wrong_use_is_status_2(word: str, said: str) -> None:
     """An unknown command is a usage error, said on stderr, with what may have been meant."""

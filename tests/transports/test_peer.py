@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.patience import PATIENCE
 from tests.transports.in_process_client import Wire, wired
 from tests.transports.rpc_client import RpcError
 from tests.transports.shop import shop
@@ -96,6 +97,26 @@ async def test_an_id_in_flight_cannot_be_used_again(runtime: Runtime) -> None:
 
         assert (await wire.complaints.get())["code"] == -32600
         assert not wire.is_answered(running)
+
+
+@pytest.mark.parametrize("happens", [0, 60], ids=["read", "behind"])
+async def test_events_end_when_their_session_is_deleted(
+    runtime: Runtime, happens: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """F16: whoever follows them is told, also who has not read all, and nothing fails."""
+    async with wired(runtime) as wire:
+        await wire.ask("session.create", ONE)
+        await wire.ask("events.subscribe", ONE)
+        for _ in range(happens):
+            await wire.ask("tools.call", call("broken"))
+        await wire.ask("session.delete", ONE)
+        async with asyncio.timeout(PATIENCE):
+            told = await wire.told.get()
+
+    assert (told["method"], told["params"]["session_id"]) == ("events.ended", "one")
+    # The calls themselves fail, and say so.
+    assert not [each for each in caplog.messages if "events" in each]
+    assert wire.events("one").qsize() > 0
 
 
 @pytest.mark.parametrize("method", ["tools.nothing", "__init__", ""])

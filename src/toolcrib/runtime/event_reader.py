@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from toolcrib.errors import SessionNotFound
 from toolcrib.ledger.encoding import encode_event, read_payload, rendered
 from toolcrib.ledger.event_kinds import PASSING
 from toolcrib.ledger.events import Event, ToolInvoked
@@ -176,7 +177,12 @@ class EventReader:
                     return page, False
             return page, len(page) < count
 
-        return await ask_store(session.store, read)
+        try:
+            return await ask_store(session.store, read)
+        except SessionNotFound:
+            # It was deleted, here or by another process: there is nothing left to read.
+            self.close()
+            return [], True
 
     def _yielded(self, record: Record) -> Envelope:
         self._last_seq = record.seq

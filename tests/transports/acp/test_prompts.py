@@ -63,7 +63,7 @@ async def test_a_model_calls_host_tools_of_a_process_with_and_without_approval()
 
 async def test_thoughts_and_words_between_calls_are_told_in_order() -> None:
     """What the model lets see of its reasoning is a thought, and what it says before a call comes
-    before the call.
+    before the call, which is shown with its arguments while the model writes them.
     """
     async with wired_desk(asking("thinking")) as at:
         await at.prompt(await at.open(), "Greet Ada.")
@@ -74,8 +74,13 @@ async def test_thoughts_and_words_between_calls_are_told_in_order() -> None:
             "agent_message_chunk",
             "tool_call",
             "tool_call_update",
+            "tool_call_update",
+            "tool_call_update",
             "agent_message_chunk",
         ]
+        written, begun_call, ended = at.editor.told("tool_call_update")
+        assert (written.status, written.raw_input) == (None, {"name": "Ada"})
+        assert (begun_call.status, ended.status) == ("in_progress", "completed")
         assert at.editor.text("agent_thought_chunk") == "Ada likes to be greeted."
         ids = [each.message_id for each in at.editor.told("agent_message_chunk")]
         assert len(set(ids)) == 2
@@ -107,7 +112,7 @@ async def test_a_cancel_is_answered_during_a_prompt() -> None:
         await at.agent.cancel(session_id=session_id)
 
         assert (await turn).stop_reason == "cancelled"
-        assert at.editor.statuses("call_model_1") == ["in_progress", "failed"]
+        assert at.editor.statuses("call_model_1") == ["pending", "in_progress", "failed"]
         assert (await at.prompt(session_id, "And now?")).stop_reason == "end_turn"
 
 

@@ -147,6 +147,7 @@ class AgentTools:
         if template is None:
             template = self._templates[prepared] = self._template(prepared, hookable)
         limits = (hookable.tool.max_retries, self._max_retries, run.max_retries)
+        # Every step copies every tool, and a constructor takes longer than a copy.
         tool = copy(template)
         tool.tool_def = copy(template.tool_def)
         tool.max_retries = next(limit for limit in limits if limit is not None)
