@@ -13,6 +13,7 @@ from tests.store.test_migrations import make_version_2
 from toolcrib.errors import StoreError
 from toolcrib.store import SqliteStore
 from toolcrib.store.backup import back_up, restore, schema_of, store_facts
+from toolcrib.store.sqlite_schema import SCHEMA_VERSION
 from toolcrib.store.store import ApprovalFiled, Artifact, ArtifactKept, CallOpened, Lease
 from toolcrib.store.verification import verify_session
 
@@ -174,7 +175,7 @@ def test_a_store_of_the_version_before_is_backed_up_as_it_is(sqlite_path: Path) 
     assert (schema_of(sqlite_path), schema_of(target)) == (2, 2)
     with SqliteStore(target) as restored:
         verify_session(restored, "alice:shop")
-    assert schema_of(target) == 3
+    assert schema_of(target) == SCHEMA_VERSION
 
 
 def test_facts_of_a_store_and_of_its_backup(sqlite: SqliteStore, sqlite_path: Path) -> None:
@@ -186,7 +187,7 @@ def test_facts_of_a_store_and_of_its_backup(sqlite: SqliteStore, sqlite_path: Pa
         facts = store_facts(path)
         assert (facts.sessions, facts.records, facts.open_calls) == (1, 6, 1)
         assert (facts.pending_approvals, facts.artifacts, facts.vault_files) == (1, 1, 1)
-        assert (facts.is_backup, facts.schema) == (is_backup, 3)
+        assert (facts.is_backup, facts.schema) == (is_backup, SCHEMA_VERSION)
 
 
 KILLED_AT = {

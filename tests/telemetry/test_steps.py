@@ -17,7 +17,7 @@ from tests.adapters.openai.nested_prompt import (
     THREE,
     outer_prompt,
 )
-from tests.adapters.openai.scripted_provider import Json, call, message, response
+from tests.adapters.openai.scripted_provider import Body, Json, call, message, response
 from tests.telemetry.memory_collector import Collected, attributes, is_failed, labels, seconds
 from toolcrib import (
     Session,
@@ -98,6 +98,21 @@ async def test_cost_is_on_the_spans_and_counted(collected: Collected) -> None:
     assert event.attributes is not None
     assert event.attributes["toolcrib.cost"] == 0.01
     assert sorted(collected.counts("toolcrib.cost").values()) == [0.00135, 0.01]
+
+
+async def test_the_cost_of_a_compaction_is_counted(collected: Collected) -> None:
+    """A request that makes a conversation shorter is in no turn, and in the metric."""
+    session = Session(clock=FakeClock(1_780_000_000.0))
+    usage = {"input_tokens": 1_000, "output_tokens": 10}
+    answer = response(message("Fine."), model="gpt-5", usage=usage)
+    with bench(answer) as (adapter, provider):
+        adapter.model = "gpt-5"
+        provider.routes["POST /v1/responses/compact"] = Body(answer)
+        await adapter.evaluate_async(ask(), session=session)
+        collected.watch(session)
+        await adapter.compact_async(session)
+
+    assert list(collected.counts("toolcrib.cost").values()) == [0.00135]
 
 
 async def test_a_step_begins_when_the_calls_before_it_are_over(collected: Collected) -> None:

@@ -22,7 +22,7 @@ from tests.transports.http.served_runtime import (
     served,
 )
 from toolcrib.ledger.events import ToolInvoked
-from toolcrib.ledger.prompt_events import ModelResponded, TurnEnded
+from toolcrib.ledger.prompt_events import HistoryCompacted, ModelResponded, TurnEnded
 from toolcrib.mcp_client.config import server_from
 from toolcrib.prices.cost import Cost, CostPart
 from toolcrib.runtime.runtime import create_runtime
@@ -115,6 +115,31 @@ async def test_prompts_and_tokens_are_counted() -> None:
     assert counted["toolcrib_tokens_total kind=output model=gpt-test"] == 4
     assert counted["toolcrib_cost_dollars_total name=gpt-test what=model"] == 1.5
     assert counted["toolcrib_prompts_total outcome=completed"] == 1
+    assert bus.failures == 0
+
+
+@pytest.mark.parametrize(("method", "counts"), [("provider", 1), ("summary", 0)])
+def test_a_compaction_of_the_provider_is_counted(method: Any, counts: int) -> None:
+    """It is a paid request like any other; a summary is a prompt, whose requests are counted."""
+    metrics, bus = PrometheusMetrics(), EventBus()
+    metrics.watch(bus)
+    compacted = HistoryCompacted(
+        session_id="s",
+        at=1.0,
+        turn=1,
+        adapter="openai",
+        model="gpt-test",
+        method=method,
+        items=[],
+        usage={"input_tokens": 30, "output_tokens": 4},
+        cost=Cost((CostPart("tokens", "gpt-test", 34, 1_500_000_000),)),
+    )
+    bus.publish(compacted)
+
+    counted = samples(metrics.text().decode())
+    assert counted.get("toolcrib_tokens_total kind=input model=gpt-test", 0) == 30 * counts
+    name = "toolcrib_cost_dollars_total name=gpt-test what=model"
+    assert counted.get(name, 0) == 1.5 * counts
     assert bus.failures == 0
 
 

@@ -1,6 +1,6 @@
 """What the matrix promises is in the request that leaves the machine, sent by the real SDKs."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from pydantic_ai.exceptions import ModelHTTPError, UserError
 from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.models import Model, ModelRequestParameters
-from pydantic_ai.native_tools import AbstractNativeTool
+from pydantic_ai.native_tools import NATIVE_TOOL_TYPES, AbstractNativeTool
 from pydantic_ai.settings import ModelSettings
 
 from tests.adapters.pydantic_ai.codecs.loopback_server import Loopback, loopback, model_at
@@ -175,8 +175,13 @@ def test_xai_is_told_every_option_that_is_a_yes() -> None:
     """H35: xAI's SDK speaks gRPC, so its messages are compared before they are sent."""
     from pydantic_ai.models.xai import _get_native_tools  # pyright: ignore[reportPrivateUsage]
 
+    def read(entry: Mapping[str, Any]) -> Any:
+        """As the adapter reads it: dates are text in an entry."""
+        fields = {name: value for name, value in entry.items() if name != "type"}
+        return TypeAdapter[Any](NATIVE_TOOL_TYPES[entry["type"]]).validate_python(fields)
+
     def told(kind: str, config: Any) -> Any:
-        tools = [native(each) for each in contribution(kind, config, "xai").tools]
+        tools = [read(each) for each in contribution(kind, config, "xai").tools]
         return _get_native_tools(ModelRequestParameters(native_tools=tools))
 
     for kind, config, plain in asked_for("xai"):
