@@ -55,7 +55,7 @@ async def test_a_running_loop_is_not_blocked() -> None:
 
 def test_closing_ends_the_thread_after_the_last_work() -> None:
     """What was opened in the loop can be closed in it, and no thread is left behind."""
-    portal = Portal()
+    portal = Portal(name="one-of-a-kind")
     closed: list[str] = []
 
     async def last() -> None:
@@ -64,8 +64,8 @@ def test_closing_ends_the_thread_after_the_last_work() -> None:
     portal.run(nothing, "it")
     portal.close(last)
 
-    assert closed == ["toolcrib-portal"]
-    assert "toolcrib-portal" not in [thread.name for thread in threading.enumerate()]
+    assert closed == ["one-of-a-kind"]
+    assert "one-of-a-kind" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_closing_what_never_started_does_nothing() -> None:
