@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 
 from toolcrib.approval.decision import Answer
-from toolcrib.approval.globs import has_wildcard, name_matches
 from toolcrib.calls.hook_chain import AnyHook, HookChain, HookStep, Refuse
 from toolcrib.errors import InvalidHooks
 
@@ -83,6 +82,8 @@ class Hook:
 
     def matches(self, tool: PreparedTool) -> bool:
         """Whether it runs around the calls of this tool."""
+        from toolcrib.approval.globs import name_matches
+
         ref = tool.ref
         return (
             any(name_matches(glob, ref.name) for glob in self.names)
@@ -92,6 +93,7 @@ class Hook:
         )
 
     def _is_of_kind(self, tool: PreparedTool) -> bool:
+        from toolcrib.approval.globs import name_matches
         from toolcrib.tools.provider_tools import kind_of
 
         kind = kind_of(tool.tool)
@@ -266,6 +268,8 @@ class Hooks:
 
     def exact_names(self) -> set[str]:
         """Those of them that name one tool."""
+        from toolcrib.approval.globs import has_wildcard
+
         return {name for name in self.names() if not has_wildcard(name)}
 
     def chain(self, tool: PreparedTool) -> HookChain | None:

@@ -20,6 +20,7 @@ from toolcrib.approval.decision import Approve, Ballot
 from toolcrib.approval.grant import Grant
 from toolcrib.errors import InvalidState, LedgerBroken, SessionNotFound, UsageError
 from toolcrib.ledger.events import SessionRestored
+from toolcrib.ledger.named_artifacts import NAMING_KINDS, named_artifacts
 from toolcrib.ledger.record import Record, deletion_end, events, verify
 from toolcrib.store.store import (
     ApprovalFiled,
@@ -32,12 +33,7 @@ from toolcrib.store.store import (
     OpenCall,
     every,
 )
-from toolcrib.store.verification import (
-    NAMING_KINDS,
-    artifact_digest,
-    named_artifacts,
-    settings_digest,
-)
+from toolcrib.store.verification import artifact_digest, settings_digest
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

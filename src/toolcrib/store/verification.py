@@ -7,7 +7,7 @@ loss of them is found like one of a record.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,10 @@ from pydantic_core import from_json
 
 from toolcrib.errors import LedgerBroken, UsageError
 from toolcrib.ledger.events import (
-    Event,
     SessionOpened,
     SessionRestored,
     SettingsSaved,
-    ToolInvoked,
 )
-from toolcrib.ledger.prompt_events import ModelResponded, PromptStarted
 from toolcrib.ledger.record import ChainCheck, Head, Record
 from toolcrib.store.codec import encode_settings
 from toolcrib.store.store import every
@@ -166,40 +163,15 @@ class _SettingsCheck:
 
 def _artifact_of(record: Record) -> Iterable[_KeptArtifact]:
     # Few results are long; to decode every record would double the time that the check takes.
-    if (
-        record.kind not in NAMING_KINDS
-        or record.payload is None
-        or b'"artifact_id"' not in record.payload
-    ):
+    if record.payload is None or b'"artifact_id"' not in record.payload:
+        return
+    # Imported by who verifies: executors in memory never do.
+    from toolcrib.ledger.named_artifacts import NAMING_KINDS, named_artifacts
+
+    if record.kind not in NAMING_KINDS:
         return
     for artifact_id, digest in named_artifacts(record.event):
         yield _KeptArtifact(artifact_id, digest, record.seq)
-
-
-NAMING_KINDS = (ToolInvoked.kind, PromptStarted.kind, ModelResponded.kind)
-"""The kinds of events that name artifacts."""
-
-
-def named_artifacts(event: Event) -> Iterator[tuple[str, str | None]]:
-    """The artifacts that an event names: their ids and digests."""
-    match event:
-        case ToolInvoked():
-            if event.artifact_id is not None:
-                yield event.artifact_id, event.artifact_digest
-            yield from _kept_texts(event)
-        case ModelResponded():
-            yield from _kept_texts(event)
-        case PromptStarted():
-            for attachment in event.attachments:
-                if attachment.artifact_id is not None:
-                    yield attachment.artifact_id, attachment.artifact_digest
-        case _:
-            pass
-
-
-def _kept_texts(event: ToolInvoked | ModelResponded) -> Iterator[tuple[str, str]]:
-    for text in event.kept:
-        yield text.artifact_id, text.artifact_digest
 
 
 def _check_artifact(artifact: _KeptArtifact, text: str | None) -> None:

@@ -9,7 +9,6 @@ from inspect import Parameter
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from toolcrib.errors import InvalidTool, UsageError
-from toolcrib.tools.output_hook import beside_handler, output_hook_of
 from toolcrib.tools.signature import (
     Signature,
     check_positional,
@@ -43,8 +42,11 @@ def bind(tool: Tool[Any, Any]) -> Bound:
         return Bound(_refusal(tool), is_async=False, wants_context=False)
     refuse_generators(handler, tool.name)
     bound = _bind(tool, handler)
-    if output_hook_of(tool) is None:
+    if getattr(tool, "handle_provider_output", None) is None:
         return bound
+    # Imported with the first such tool: few have a hook of their own.
+    from toolcrib.tools.output_hook import beside_handler
+
     invoke = beside_handler(bound.invoke, tool, is_async=bound.is_async)
     return replace(bound, invoke=invoke, wants_context=True)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.function_options import free_form_argument
 from toolcrib.tools.identity import BindTo, ToolIdentity, ToolRef, identity_of
 from toolcrib.tools.invoke import Invoke, bind
 from toolcrib.tools.tool import Tool
@@ -81,6 +80,8 @@ def prepare(tool: object, *, bind_to: BindTo = "code") -> PreparedTool:
     bound = bind(ready)
     params = build_params(ready, bound.signature)
     if ready.function_options is not None and ready.function_options.free_form is not None:
+        from toolcrib.tools.function_options import free_form_argument
+
         free_form_argument(ready.name, params.schema)
     identity = identity_of(ready, params.schema, bind_to=bind_to)
     ref, ref_json, digest_prefix = _references(ready, identity)

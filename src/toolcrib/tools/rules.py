@@ -6,10 +6,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import Any, Final, Literal, TypedDict, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, cast, get_args
 
 from toolcrib.errors import InvalidTool
-from toolcrib.tools.function_options import FunctionOptions
+
+if TYPE_CHECKING:
+    from toolcrib.tools.function_options import FunctionOptions
 
 Cut = Literal["head", "tail", "middle"]
 """The part of an overlong result that the model sees."""
