@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from toolcrib.ledger.events import (
         ApprovalRequested,
         Event,
-        QuestionAsked,
         ToolInvoked,
         ToolOutput,
         ToolProgress,
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
         ReasoningDelta,
         TextDelta,
     )
+    from toolcrib.ledger.question_events import QuestionAsked
     from toolcrib.prompt.prompt import Prompt, RenderedPrompt
     from toolcrib.prompt.section import MarkdownSection, Section, UserText
     from toolcrib.runtime.chat import Chat
@@ -165,11 +165,11 @@ if not TYPE_CHECKING:
             "toolcrib.ledger.events": (
                 "ApprovalRequested",
                 "Event",
-                "QuestionAsked",
                 "ToolInvoked",
                 "ToolOutput",
                 "ToolProgress",
             ),
+            "toolcrib.ledger.question_events": ("QuestionAsked",),
             "toolcrib.ledger.prompt_events": (
                 "ArgumentsDelta",
                 "HostedToolProgress",

@@ -20,7 +20,7 @@ from toolcrib.errors import (
     QuestionExpired,
     UsageError,
 )
-from toolcrib.ledger.events import QuestionAnswered, QuestionAsked, QuestionClosed
+from toolcrib.ledger.question_events import QuestionAnswered, QuestionAsked, QuestionClosed
 from toolcrib.session.questions import MAX_ANSWER_BYTES, answered_by
 from toolcrib.testing import run_in_virtual_time
 

@@ -18,7 +18,7 @@ from toolcrib.cli.call_progress import CallScreen, with_progress
 from toolcrib.cli.event_screen import EventScreen
 from toolcrib.cli.question_prompt import TerminalAnswers
 from toolcrib.errors import EndOfInput
-from toolcrib.ledger.events import QuestionAsked
+from toolcrib.ledger.question_events import QuestionAsked
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.testing import calls, says
 

@@ -15,7 +15,7 @@ from tests.runtime.host_runtime import model
 from tests.transports.http.served_runtime import CALLERS, OWNERS, READERS, TOKENS
 from toolcrib import PromptResult, RuntimeConfig, ToolContext, ToolInvoked, create_runtime, tool
 from toolcrib.client import AsyncClient, Refused
-from toolcrib.ledger.events import QuestionAsked
+from toolcrib.ledger.question_events import QuestionAsked
 from toolcrib.testing import calls, says
 from toolcrib.transports.http.server import HttpServer
 

@@ -7,7 +7,8 @@ import sys
 
 from toolcrib import Caller, Event, Executor, Session, SqliteStore, ToolContext, tool
 from toolcrib.approval.decision import ApprovalRequest
-from toolcrib.ledger.events import ApprovalRequested, QuestionAsked
+from toolcrib.ledger.events import ApprovalRequested
+from toolcrib.ledger.question_events import QuestionAsked
 
 
 @tool

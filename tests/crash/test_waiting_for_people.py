@@ -14,7 +14,8 @@ from tests.crash import asking_process
 from tests.crash.asking_process import ask, outer, risky
 from tests.helpers.patience import PATIENCE
 from toolcrib import Executor, Session, SqliteStore
-from toolcrib.ledger.events import CallInDoubt, QuestionAsked, QuestionClosed
+from toolcrib.ledger.events import CallInDoubt
+from toolcrib.ledger.question_events import QuestionAsked, QuestionClosed
 
 pytestmark = pytest.mark.crash
 

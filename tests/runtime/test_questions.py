@@ -26,13 +26,8 @@ from toolcrib import (
     tool,
 )
 from toolcrib.approval import CallbackResponder
-from toolcrib.ledger.events import (
-    ApprovalRequested,
-    Event,
-    QuestionAnswered,
-    QuestionAsked,
-    QuestionClosed,
-)
+from toolcrib.ledger.events import ApprovalRequested, Event
+from toolcrib.ledger.question_events import QuestionAnswered, QuestionAsked, QuestionClosed
 from toolcrib.runtime import OWNER, Principal
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.testing import calls, says

@@ -28,7 +28,8 @@ from toolcrib import RuntimeConfig, ToolContext, create_runtime
 from toolcrib.approval.decision import Actor
 from toolcrib.errors import Refused
 from toolcrib.host_tools import HostToolDefinition, HostToolRegistry
-from toolcrib.ledger.events import PayloadsDeleted, QuestionAsked
+from toolcrib.ledger.events import PayloadsDeleted
+from toolcrib.ledger.question_events import QuestionAsked
 from toolcrib.runtime.operations import OPERATIONS
 from toolcrib.runtime.principal import OWNER, ROLES, Principal, Role
 from toolcrib.runtime.runtime import Runtime

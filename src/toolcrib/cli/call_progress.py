@@ -15,13 +15,11 @@ from toolcrib.ledger.events import (
     ApprovalRequested,
     CallStarted,
     Event,
-    QuestionAnswered,
-    QuestionAsked,
-    QuestionClosed,
     ToolInvoked,
     ToolOutput,
     ToolProgress,
 )
+from toolcrib.ledger.question_events import QuestionAnswered, QuestionAsked, QuestionClosed
 from toolcrib.terminal_text import cut, paint, showable, terminal_width, wrap
 
 if TYPE_CHECKING:

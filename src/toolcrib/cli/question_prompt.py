@@ -12,7 +12,7 @@ from toolcrib.approval.console import Console
 from toolcrib.cli.approver import is_terminal
 from toolcrib.cli.arguments import read_value
 from toolcrib.errors import EndOfInput, QuestionDeclined, Refused
-from toolcrib.ledger.events import QuestionAnswered, QuestionAsked, QuestionClosed
+from toolcrib.ledger.question_events import QuestionAnswered, QuestionAsked, QuestionClosed
 from toolcrib.terminal_text import showable
 
 if TYPE_CHECKING:

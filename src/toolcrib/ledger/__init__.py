@@ -19,9 +19,6 @@ if TYPE_CHECKING:
         Event,
         GrantChanged,
         PayloadsDeleted,
-        QuestionAnswered,
-        QuestionAsked,
-        QuestionClosed,
         SessionOpened,
         SessionRestored,
         SessionToolsChanged,
@@ -59,6 +56,7 @@ if TYPE_CHECKING:
         ToolWithheld,
         TurnEnded,
     )
+    from toolcrib.ledger.question_events import QuestionAnswered, QuestionAsked, QuestionClosed
     from toolcrib.ledger.record import GENESIS, Head, Record, verify
 
 __all__ = [
@@ -132,9 +130,6 @@ if not TYPE_CHECKING:
                 "Event",
                 "GrantChanged",
                 "PayloadsDeleted",
-                "QuestionAnswered",
-                "QuestionAsked",
-                "QuestionClosed",
                 "SessionOpened",
                 "SessionRestored",
                 "SessionToolsChanged",
@@ -147,6 +142,11 @@ if not TYPE_CHECKING:
                 "ToolUnavailable",
                 "ToolsChanged",
                 "TurnStarted",
+            ),
+            "toolcrib.ledger.question_events": (
+                "QuestionAnswered",
+                "QuestionAsked",
+                "QuestionClosed",
             ),
             "toolcrib.ledger.prompt_events": (
                 "AnswerRejected",

@@ -14,9 +14,6 @@ from toolcrib.ledger.events import (
     Event,
     GrantChanged,
     PayloadsDeleted,
-    QuestionAnswered,
-    QuestionAsked,
-    QuestionClosed,
     SessionOpened,
     SessionRestored,
     SessionToolsChanged,
@@ -52,6 +49,7 @@ from toolcrib.ledger.prompt_events import (
     ToolWithheld,
     TurnEnded,
 )
+from toolcrib.ledger.question_events import QuestionAnswered, QuestionAsked, QuestionClosed
 
 ALL_EVENTS: tuple[type[Event], ...] = (
     SessionOpened,

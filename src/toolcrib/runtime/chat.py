@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from uuid import uuid4
 
 from toolcrib.errors import Refused, UsageError
-from toolcrib.ledger.events import ApprovalRequested, Event, QuestionAsked, ToolInvoked
+from toolcrib.ledger.events import ApprovalRequested, Event, ToolInvoked
 from toolcrib.ledger.prompt_events import SUMMARY_PROMPT, PromptAnswered, PromptStarted
+from toolcrib.ledger.question_events import QuestionAsked
 from toolcrib.runtime.approval_messages import ApprovalFacts, QuestionFacts
 from toolcrib.runtime.messages import PromptResult
 from toolcrib.runtime.typed_operations import TypedOperations

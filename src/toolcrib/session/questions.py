@@ -18,7 +18,12 @@ from pydantic_core import to_json
 from toolcrib.approval.decision import Actor
 from toolcrib.approval.question import Question, QuestionResponse, Responder
 from toolcrib.errors import InvalidAnswer, UsageError
-from toolcrib.ledger.events import QuestionAnswered, QuestionAsked, QuestionClosed, QuestionEnd
+from toolcrib.ledger.question_events import (
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionClosed,
+    QuestionEnd,
+)
 
 if TYPE_CHECKING:
     from toolcrib.ledger.events import Event

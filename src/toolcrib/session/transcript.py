@@ -16,9 +16,6 @@ from toolcrib.ledger.events import (
     CallInDoubt,
     CallStarted,
     Event,
-    QuestionAnswered,
-    QuestionAsked,
-    QuestionClosed,
     ToolInvoked,
 )
 from toolcrib.ledger.prompt_events import (
@@ -28,6 +25,7 @@ from toolcrib.ledger.prompt_events import (
     ModelResponded,
     PromptStarted,
 )
+from toolcrib.ledger.question_events import QuestionAnswered, QuestionAsked, QuestionClosed
 from toolcrib.ledger.record import MissingPayloads, Record
 from toolcrib.prices.cost import Cost, CostPart
 

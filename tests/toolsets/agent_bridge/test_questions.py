@@ -12,7 +12,7 @@ from toolcrib import ToolContext, tool
 from toolcrib.approval import CallbackResponder, Question, QuestionResponse
 from toolcrib.calls import current_context
 from toolcrib.context import AgentContext
-from toolcrib.ledger.events import QuestionAnswered
+from toolcrib.ledger.question_events import QuestionAnswered
 from toolcrib.toolsets import BaseTool, Toolset
 
 

@@ -22,7 +22,7 @@ from tests.transports.mcp.connected_client import (
 )
 from toolcrib.approval.question import Question
 from toolcrib.host_tools import HostToolDefinition, ToolContext
-from toolcrib.ledger.events import QuestionAnswered
+from toolcrib.ledger.question_events import QuestionAnswered
 from toolcrib.tools.identity import ToolRef
 from toolcrib.tools.params import strict_type
 from toolcrib.transports.question_form import choices_of, form_of

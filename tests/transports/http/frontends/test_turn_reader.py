@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 
 from toolcrib.approval.question import Question
 from toolcrib.failures import Failure
-from toolcrib.ledger.events import (
-    CallInDoubt,
-    CallStarted,
-    Event,
-    QuestionAsked,
-    QuestionClosed,
-    ToolInvoked,
-    ToolOutput,
-)
+from toolcrib.ledger.events import CallInDoubt, CallStarted, Event, ToolInvoked, ToolOutput
 from toolcrib.ledger.prompt_events import (
     ArgumentsDelta,
     HostedToolProgress,
@@ -30,6 +22,7 @@ from toolcrib.ledger.prompt_events import (
     ReasoningDelta,
     TextDelta,
 )
+from toolcrib.ledger.question_events import QuestionAsked, QuestionClosed
 from toolcrib.tools.citations import (
     Citation,
     ContainerFileCitation,

@@ -14,9 +14,6 @@ from toolcrib.ledger.events import (
     ApprovalRequested,
     CallInDoubt,
     CallStarted,
-    QuestionAnswered,
-    QuestionAsked,
-    QuestionClosed,
     ToolEmitted,
     ToolInvoked,
     ToolOutput,
@@ -33,6 +30,7 @@ from toolcrib.ledger.prompt_events import (
     ReasoningDelta,
     TextDelta,
 )
+from toolcrib.ledger.question_events import QuestionAnswered, QuestionAsked, QuestionClosed
 from toolcrib.transports.http.frontends.pictures import pictures_of
 from toolcrib.transports.http.frontends.turn_parts import (
     ArgumentsPiece,
