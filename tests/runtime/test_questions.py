@@ -107,6 +107,19 @@ class TestQuestions:
         assert result.text == "took savings"
         assert heard.of(QuestionAnswered)[0].actor.name == "bot"
 
+    async def test_a_runtime_that_closes_waits_for_no_answer(self) -> None:
+        """The question is withdrawn at once, and the call ends well before the drain time."""
+        async with served() as (runtime, heard):
+            session_id = await new_session(runtime, HTTP_CALLER)
+            call = called(runtime, session_id, "pick", HTTP_CALLER)
+            await heard.next(QuestionAsked)
+            await asyncio.wait_for(runtime.close(), runtime.config.drain_seconds / 2)
+            result = await call
+
+        assert (result.status, result.failure.kind) == ("failed", "cancelled")
+        (closed,) = heard.of(QuestionClosed)
+        assert (closed.why, closed.reason) == ("withdrawn", "the session is closing")
+
     async def test_another_principal_sees_and_answers_nothing(self) -> None:
         """A question is for the caller; to others it does not exist, and it stays open."""
         async with served() as (runtime, heard):

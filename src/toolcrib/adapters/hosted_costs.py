@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcrib.adapters.items import mapping_of, text_of
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.prices.cost import Cost, CostPart
-from toolcrib.prices.price_list import SESSION_SECONDS, HostedUse
+from toolcrib.prices.price_list import CONTAINER_KINDS, SESSION_SECONDS, HostedUse
 from toolcrib.store.store import ask_store
 from toolcrib.tools.code_interpreter import CodeInterpreterResult, CodeRun
 from toolcrib.tools.shell import ShellResult
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from toolcrib.session.session import Session
     from toolcrib.tools.tool import Tool
 
-_CONTAINER_KINDS: Final = frozenset({"code_interpreter", "shell"})
 _DEFAULT_IMAGE_MODEL: Final = {"openai": "gpt-image-2"}
 _PER_PROMPT: Final = ("gemini-1", "gemini-2")
 """Models whose searches are billed once for each request, however many queries it took."""
@@ -47,7 +46,7 @@ class HostedCosts:
 
     def _use(self, invocation: Invocation, config: Any) -> HostedUse:
         raw, kind = invocation.raw, invocation.kind
-        container_id = _container_id(invocation) if kind in _CONTAINER_KINDS else None
+        container_id = _container_id(invocation) if kind in CONTAINER_KINDS else None
         is_image = kind == "image_generation"
         model = getattr(config, "model", None) or _DEFAULT_IMAGE_MODEL.get(self._provider)
         return HostedUse(

@@ -74,7 +74,8 @@ _CALLS: Final[dict[tuple[str, str], _Price]] = {
 SESSION_SECONDS: Final = 20 * 60
 """How long a container session lasts that OpenAI bills at once."""
 
-_CONTAINER_KINDS: Final = frozenset({"code_interpreter", "shell"})
+CONTAINER_KINDS: Final = frozenset({"code_interpreter", "shell"})
+"""Kinds whose calls run in a container."""
 _CONTAINER_SESSIONS: Final = {
     "1g": Decimal("0.03"),
     "4g": Decimal("0.12"),
@@ -110,7 +111,7 @@ def listed_part(use: HostedUse, provider: str) -> CostPart | None:
     """The cost of a call by this table; None when it has no such price. `provider` is the name that
     tables have for it.
     """
-    if provider == "openai" and use.kind in _CONTAINER_KINDS:
+    if provider == "openai" and use.kind in CONTAINER_KINDS:
         return _container_session(use)
     price = _CALLS.get((provider, use.kind))
     if price is None:

@@ -319,9 +319,12 @@ class LiveSession:
         self._decision = asyncio.Event()
 
     def stop_waiting(self) -> None:
-        """End prompts that wait for approval; their requests stay pending."""
+        """End prompts that wait for approval, whose requests stay pending, and withdraw questions:
+        nobody waits for a person who may never answer.
+        """
         self.is_closing = True
         self.decision_made()
+        self.session.questions.withdraw_all("the session is closing")
 
     async def greet(self, *, is_new: bool) -> None:
         """Ask the hooks about the session that was opened. Raises `Refused` when one refuses."""

@@ -24,7 +24,14 @@ from toolcrib.ledger.events import (
 from toolcrib.ledger.prompt_events import ModelResponded, PromptResumed, PromptStarted
 from toolcrib.ledger.record import Record
 from toolcrib.prices.table import MOST_TOKENS, UNKNOWN_PRICES, Prices, request_part
-from toolcrib.store.call_query import NANO, OPEN_STATUSES, CallRow, RowDecision, RowStatus
+from toolcrib.store.call_query import (
+    NANO,
+    OPEN_STATUSES,
+    CallRow,
+    RowDecision,
+    RowStatus,
+    is_hosted,
+)
 
 PROMPT_KINDS: Final = frozenset({PromptStarted.kind, PromptResumed.kind})
 ROW_KINDS: Final = frozenset(
@@ -363,11 +370,6 @@ class CallFold:
             return
         spent = self._spent.get(row.parent_call_id, Spent())
         self._spent[row.parent_call_id] = add_spent(spent, row)
-
-
-def is_hosted(row: CallRow) -> bool:
-    """Whether a provider ran the call, so that its cost is its own and not of requests within."""
-    return row.kind == "tool" and row.input_tokens == 0 and row.output_tokens is None
 
 
 def is_bare(row: CallRow) -> bool:

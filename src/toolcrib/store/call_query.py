@@ -181,7 +181,7 @@ def _sum_of(name: str | None, rows: Sequence[CallRow], key: SumKey) -> UsageSum:
     requests = [row for row in rows if row.kind == "model"]
     # By tool, what counts is also what the tools asked models for; elsewhere that is in the
     # requests.
-    hosted = [row for row in tools if row.input_tokens == 0 and row.output_tokens is None]
+    hosted = [row for row in tools if is_hosted(row)]
     spenders = tools if key == "tool" else [*requests, *hosted]
     durations = sorted(row.duration_seconds for row in tools if row.status not in OPEN_STATUSES)
     costs = [round(row.cost * NANO) for row in spenders if row.cost is not None]
@@ -199,6 +199,11 @@ def _sum_of(name: str | None, rows: Sequence[CallRow], key: SumKey) -> UsageSum:
         unpriced=sum(row.cost is None for row in [*requests, *hosted]),
         prices=tuple(sorted({row.prices for row in spenders if row.prices is not None})),
     )
+
+
+def is_hosted(row: CallRow) -> bool:
+    """Whether a provider ran the call, so that its cost is its own and not of requests within."""
+    return row.kind == "tool" and row.input_tokens == 0 and row.output_tokens is None
 
 
 def percentile(ordered: Sequence[float], percent: int) -> float | None:

@@ -23,7 +23,6 @@ from toolcrib.store.call_index import (
     PromptFacts,
     Spent,
     changed_row,
-    is_hosted,
     model_row,
     prompt_facts,
     resumed,
@@ -36,6 +35,7 @@ from toolcrib.store.call_query import (
     ROW_STATUSES,
     CallRow,
     RowKind,
+    is_hosted,
 )
 
 T = TypeVar("T")

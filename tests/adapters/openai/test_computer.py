@@ -87,8 +87,9 @@ def test_the_answers_are_of_the_sdks_types() -> None:
     with bench() as (adapter, _):
         newest, preview = adapter.describe(computer_tool(Desk().operate)), adapter.describe(old)
 
-    TypeAdapter(ComputerToolParam).validate_python(newest, extra="forbid")
-    TypeAdapter(ComputerUsePreviewToolParam).validate_python(preview, extra="forbid")
+    entry = TypeAdapter(ComputerToolParam).validate_python(newest, extra="forbid")
+    old_entry = TypeAdapter(ComputerUsePreviewToolParam).validate_python(preview, extra="forbid")
+    assert (entry["type"], old_entry["type"]) == ("computer", "computer_use_preview")
 
 
 def test_a_safety_check_waits_for_a_person_and_is_acknowledged() -> None:
