@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcrib.adapters.items import mapping_of, text_of
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.prices.cost import Cost, CostPart
-from toolcrib.prices.price_list import CONTAINER_KINDS, SESSION_SECONDS, HostedUse
+from toolcrib.prices.price_list import (
+    CONTAINER_KINDS,
+    SESSION_SECONDS,
+    HostedUse,
+    session_seconds,
+)
 from toolcrib.store.store import ask_store
 from toolcrib.tools.code_interpreter import CodeInterpreterResult, CodeRun
 from toolcrib.tools.shell import ShellResult
@@ -76,7 +81,7 @@ class HostedCosts:
             session = self._session
             self._session_starts = await ask_store(session.store, _session_starts, session, now)
         start = self._session_starts.get(container_id)
-        return start is not None and now < start + SESSION_SECONDS
+        return start is not None and now < start + session_seconds(self._provider)
 
 
 def _session_starts(session: Session, now: float) -> dict[str, float]:

@@ -72,7 +72,14 @@ _CALLS: Final[dict[tuple[str, str], _Price]] = {
 }
 
 SESSION_SECONDS: Final = 20 * 60
-"""How long a container session lasts that OpenAI bills at once."""
+"""How long a container session lasts that OpenAI bills at once; no provider's is longer."""
+_SHORTER_SESSIONS: Final = {"anthropic": 5 * 60}
+
+
+def session_seconds(provider: str) -> int:
+    """How long the use of a container lasts that a provider bills at once."""
+    return _SHORTER_SESSIONS.get(provider, SESSION_SECONDS)
+
 
 CONTAINER_KINDS: Final = frozenset({"code_interpreter", "shell"})
 """Kinds whose calls run in a container."""
