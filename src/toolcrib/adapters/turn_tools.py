@@ -295,8 +295,8 @@ def why_withheld(
     )
     policy = governance.policy
     if policy is not None and not asks_each_time:
-        policy = _wary(policy)
-    of_kind = _against_kind(policy, subject) if policy else None
+        policy = unseen_policy(policy)
+    of_kind = verdict_on_kind(policy, subject) if policy else None
     if of_kind is not None and not (asks_each_time and of_kind.effect == "ask"):
         return f"{of_kind.reason} It is of the kind {subject.kind}."
     verdict = policy.judge(subject) if policy else default_verdict(subject)
@@ -314,7 +314,7 @@ def why_withheld(
             )
 
 
-def _against_kind(policy: Policy, subject: Subject) -> Verdict | None:
+def verdict_on_kind(policy: Policy, subject: Subject) -> Verdict | None:
     """What forbids the kind of a tool by name, or asks about it: another name does not let it
     through.
     """
@@ -333,7 +333,7 @@ def _asks_each_time(tool: PreparedTool) -> bool:
     return isinstance(config, McpConfig) and config.require_approval == "always"
 
 
-def _wary(policy: Policy) -> Policy:
+def unseen_policy(policy: Policy) -> Policy:
     """The policy for calls whose arguments nobody sees before they run: what it forbids or asks
     about for some arguments, it forbids or asks about for all.
     """
