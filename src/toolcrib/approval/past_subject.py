@@ -91,9 +91,7 @@ def _possible_subjects(past: PastSubject) -> Iterator[Subject]:
         yield past.subject
         return
     for is_read_only, requires_approval in product((False, True), repeat=2):
-        yield replace(
-            past.subject, is_read_only=is_read_only, requires_approval=requires_approval
-        )
+        yield replace(past.subject, is_read_only=is_read_only, requires_approval=requires_approval)
 
 
 _Condition = tuple[object, ...]

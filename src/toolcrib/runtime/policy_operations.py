@@ -1,4 +1,4 @@
-"""Operations on the policy: read the one in force, check a draft, and compare both on past calls."""
+"""Operations on the policy: the one in force, the check of a draft, and both on past calls."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ async def get_policy(service: Service, params: Nothing, who: Principal) -> Polic
             for rule in policy.rules
         ],
         notes=notes,
-        newer=None if newer is None else NewerPolicy(text=newer, notes=_draft_notes(newer, service)),
+        newer=None
+        if newer is None
+        else NewerPolicy(text=newer, notes=_draft_notes(newer, service)),
     )
 
 
@@ -89,8 +91,7 @@ def _newer_text(source: PolicyText) -> str | None:
 
 
 async def check_policy(service: Service, params: CheckPolicy, who: Principal) -> PolicyReport:
-    """What is wrong in the text of a policy, and what may surprise, with the tools of the runtime.
-    """
+    """What is wrong in the text of a policy, or may surprise, with the tools of the runtime."""
     notes = await asyncio.to_thread(_draft_notes, params.text, service)
     is_valid = all(note.level != "error" for note in notes)
     count = len(parse_policy(params.text).rules) if not policy_faults(params.text) else 0
@@ -130,7 +131,9 @@ async def preview_policy(service: Service, params: PreviewPolicy, who: Principal
         changes=result.change_counts(),
         doubts=result.doubt_counts(),
         calls=result.calls,
-        notes=_notes(after, params.draft or params.rule or "", catalog, is_rule=params.draft is None),
+        notes=_notes(
+            after, params.draft or params.rule or "", catalog, is_rule=params.draft is None
+        ),
         cursor=result.cursor,
     )
 

@@ -26,6 +26,8 @@ class OperationRoute:
     path: str
     status: int = 200
     streams: Streams = "never"
+    has_csv: bool = False
+    """Whether a client that accepts `text/csv` gets all pages of calls in that form."""
 
     @property
     def operation(self) -> Operation:
@@ -72,7 +74,7 @@ ROUTES: Final = (
     OperationRoute("grants.preview", "POST", "/v1/grant-previews"),
     OperationRoute("grants.get", "GET", "/v1/grants/{grant_id}"),
     OperationRoute("grants.revoke", "DELETE", "/v1/grants/{grant_id}"),
-    OperationRoute("calls.list", "GET", "/v1/calls"),
+    OperationRoute("calls.list", "GET", "/v1/calls", has_csv=True),
     OperationRoute("calls.sums", "GET", "/v1/usage"),
     OperationRoute("runtime.capabilities", "GET", "/v1/capabilities"),
 )
