@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -22,7 +22,7 @@ from toolcrib.prices.cost import CostPart
 from toolcrib.prices.price_list import HostedUse
 from toolcrib.prices.table import UNKNOWN_PRICES
 from toolcrib.store import MemoryStore, SqliteStore, Store
-from toolcrib.store.call_query import CallQuery, CallRow, RowStatus
+from toolcrib.store.call_query import CallQuery, CallRow, RowStatus, SumKey
 from toolcrib.store.store import every
 from toolcrib.store.verification import verify_session
 

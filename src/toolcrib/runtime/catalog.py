@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.served_tools import ServedTools
     from toolcrib.runtime.sessions import LiveSessions
+    from toolcrib.store.store import Store
     from toolcrib.tools.tool import Tool
 
 
@@ -48,20 +49,22 @@ class ToolCatalog:
     def __init__(
         self,
         config: RuntimeConfig,
+        store: Store,
         registry: HostToolRegistry,
         served: ServedTools,
         sessions: LiveSessions,
     ) -> None:
         self.config = config
+        self.store = store
         self._registry = registry
         self._served = served
-        self._sessions = sessions
+        self.sessions = sessions
         self._prepared: dict[int, PreparedTool] = {}
 
     @property
     def servers(self) -> Iterable[MountedServer]:
         """The mounted servers of the runtime."""
-        return self._sessions.servers.shared
+        return self.sessions.servers.shared
 
     def reconfigure(self, config: RuntimeConfig, served: ServedTools) -> None:
         """Use another configuration from now on."""
@@ -90,7 +93,7 @@ class ToolCatalog:
             return True
         return any(
             live.session.owner == who.name and tool.ref.name in live.executor.tools
-            for live in self._sessions
+            for live in self.sessions
         )
 
     def _prepare(self, tool: Tool[Any, Any], fresh: dict[int, PreparedTool]) -> PreparedTool:
@@ -137,9 +140,7 @@ class ToolCatalog:
             reason = why_not_offered(prepared, self.config.policy, caller, adapter.name)
         return ListedTool(prepared.ref, prepared, reason)
 
-    def _of_servers(
-        self, taken: set[str], fresh: dict[int, PreparedTool]
-    ) -> Iterator[ListedTool]:
+    def _of_servers(self, taken: set[str], fresh: dict[int, PreparedTool]) -> Iterator[ListedTool]:
         sources: dict[str, str] = {}
         for server in self.servers:
             for name, tool in server.tools.served.items():

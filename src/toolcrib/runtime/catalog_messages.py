@@ -238,7 +238,7 @@ class PolicyExplanation:
     grant: GrantInForce | None = None
     faults: list[ArgumentFault] = field(default_factory=list[ArgumentFault])
     notes: list[str] = field(default_factory=list[str])
-    """What may still make it otherwise: hooks, the tool's own questions, a tool that is withheld."""
+    """What may still make it otherwise: hooks, the tool's own question, a tool that is withheld."""
     has_policy: bool = True
 
 

@@ -26,7 +26,7 @@ from toolcrib.store.store import ask_store
 from toolcrib.tools.provider_tools import kind_of
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.catalog import ListedTool, ToolCatalog
+    from toolcrib.runtime.catalog import ListedTool
     from toolcrib.runtime.catalog_messages import (
         CatalogOrder,
         ExplainPolicy,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from toolcrib.runtime.messages import Time
     from toolcrib.runtime.principal import Principal
+    from toolcrib.runtime.service import Service
     from toolcrib.store.store import Store
     from toolcrib.tools.tool import Tool
 
@@ -43,12 +44,11 @@ _UNUSED: Final = ToolStatistics()
 _LONGEST_SUMMARY: Final = 300
 
 
-async def list_catalog(
-    catalog: ToolCatalog, store: Store, params: ListCatalog, who: Principal
-) -> Catalog:
-    """A page of the tools that a principal may know of, with what their calls came to."""
+async def list_catalog(service: Service, params: ListCatalog, who: Principal) -> Catalog:
+    """The tools of the runtime, with what their calls came to."""
+    catalog = service.catalog
     tools = await asyncio.to_thread(catalog.tools, who)
-    statistics = await _statistics(store, params.since, params.until, who)
+    statistics = await _statistics(catalog.store, params.since, params.until, who)
     matches = [tool for tool in tools if _is_wanted(tool, params)]
     matches.sort(key=lambda tool: tool.ref.id)
     key = _sort_key(params.order, statistics)
@@ -68,13 +68,12 @@ async def list_catalog(
     )
 
 
-async def get_catalog_tool(
-    catalog: ToolCatalog, store: Store, params: OneCatalogTool, who: Principal
-) -> CatalogTool:
-    """One tool in full. Raises `Refused` (not_found)."""
+async def get_catalog_tool(service: Service, params: OneCatalogTool, who: Principal) -> CatalogTool:
+    """One tool of the runtime in full."""
+    catalog = service.catalog
     tools = await asyncio.to_thread(catalog.tools, who)
     tool = _find(tools, params.name, params.source)
-    statistics = await _statistics(store, params.since, params.until, who, tool.ref.name)
+    statistics = await _statistics(catalog.store, params.since, params.until, who, tool.ref.name)
     view = PolicyView(catalog.config, who)
     entry = _entry(tool, view, who, statistics.get(tool.ref.id, _UNUSED))
     namesakes = [
@@ -100,19 +99,18 @@ async def get_catalog_tool(
 
 
 async def explain_policy(
-    catalog: ToolCatalog, store: Store, params: ExplainPolicy, who: Principal
+    service: Service, params: ExplainPolicy, who: Principal
 ) -> PolicyExplanation:
-    """What would become of a call that might be made, and why. Raises `Refused`."""
+    """What would become of a call, and the part of every rule in it."""
+    catalog = service.catalog
     tools = await asyncio.to_thread(catalog.tools, who)
     tool = _find(tools, params.tool, params.source)
-    return await explain(catalog.config, store, tool, params, who)
+    return await explain(catalog.config, catalog.store, tool, params, who)
 
 
 def _find(tools: Sequence[ListedTool], name: str, source: str | None) -> ListedTool:
     """The tool of that name and source; without a source, the one that sessions get."""
-    named = [
-        tool for tool in tools if tool.ref.name == name and source in (None, tool.ref.source)
-    ]
+    named = [tool for tool in tools if tool.ref.name == name and source in (None, tool.ref.source)]
     if not named:
         hint = did_you_mean(name, {tool.ref.name for tool in tools})
         place = "" if source is None else f" from {source[:128]!r}"

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.mcp_client.server import MountedServer
     from toolcrib.mcp_client.server_history import RemoteToolChange
+    from toolcrib.runtime.messages import Nothing
     from toolcrib.runtime.principal import Principal
-    from toolcrib.runtime.sessions import LiveSessions
+    from toolcrib.runtime.service import Service
     from toolcrib.tools.identity import BindTo
 
 
-def list_servers(sessions: LiveSessions, bind_to: BindTo, who: Principal) -> Servers:
-    """The servers of the runtime, and those that clients brought to sessions that a principal may
-    see.
-    """
+async def list_servers(service: Service, params: Nothing, who: Principal) -> Servers:
+    """The mounted MCP servers: those of the runtime, and of sessions that the principal may see."""
+    sessions, bind_to = service.catalog.sessions, service.catalog.config.bind_to
     shared = [_facts(server, None, bind_to) for server in sessions.servers.shared]
     own = [
         _facts(server, session_id, bind_to)
