@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from toolcrib.errors import UsageError
 from toolcrib.logs import redact_logs
-from toolcrib.serving.auth import AuthMiddleware, PublicPage
+from toolcrib.serving.auth import AuthMiddleware, PublicPage, PublicSite
 from toolcrib.serving.login import Authenticator, LoginFailures
 from toolcrib.serving.oidc import (
     OidcLogins,
@@ -71,10 +71,12 @@ class Access:
         *,
         any_may_stream: bool = False,
         public_pages: Mapping[str, PublicPage] | None = None,
+        public_site: PublicSite | None = None,
         on_login_failure: Callable[[str], None] | None = None,
     ) -> ASGIApp:
-        """The application behind the authentication; `any_may_stream` and `public_pages` as in
-        `AuthMiddleware`. `on_login_failure` gets the reason of each refused login.
+        """The application behind the authentication; `any_may_stream`, `public_pages` and
+        `public_site` as in `AuthMiddleware`. `on_login_failure` gets the reason of each refused
+        login.
         """
         return AuthMiddleware(
             app,
@@ -85,6 +87,7 @@ class Access:
             failures=LoginFailures(on_failure=on_login_failure),
             any_may_stream=any_may_stream,
             public_pages=public_pages or {},
+            public_site=public_site,
         )
 
     async def start(self) -> None:
