@@ -125,6 +125,11 @@ def owner_seen(owner: str | None, who: Principal) -> str | None:
     return who.name if owner in (None, who.name) else _NOBODY
 
 
+def sees_nothing(owner: str | None) -> bool:
+    """Whether `owner_seen` found that there is nothing to look in."""
+    return owner is _NOBODY
+
+
 def read_time(written: float | str | None, name: str, clock: Clock = time.time) -> float | None:
     """Seconds since the epoch, from a number, a time in ISO 8601, or how long ago. Raises
     `Refused` (invalid).
