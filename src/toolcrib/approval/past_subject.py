@@ -18,10 +18,11 @@ from toolcrib.approval.rule import Rule, Subject, Verdict
 from toolcrib.tools.argument_names import ArgumentNames
 from toolcrib.tools.secrets import SECRET
 
-Doubt = Literal["redacted", "deleted", "group", "tool"]
+Doubt = Literal["redacted", "arguments", "group", "tool"]
 """The part of a past call that is not known: a redacted argument, all of its arguments, the groups
 of its principal, or the properties of its tool."""
 
+_TOOL: Final[Doubt] = "tool"
 _MOST_DOUBTS: Final = 8
 """With more rules in doubt than so many, the possibilities are not tried."""
 
@@ -79,7 +80,7 @@ def compare(before: Policy | None, after: Policy | None, past: PastSubject) -> P
     changes = {(_terms(each[0]), _terms(each[1])) for each in outcomes}
     if len(changes) == 1 or all(old == new for old, new in changes):
         return PastVerdicts(first_before, first_after)
-    return PastVerdicts(doubt=next(iter(doubts.values()), "tool"))
+    return PastVerdicts(doubt=next(iter((*doubts.values(), _TOOL))))
 
 
 def _terms(verdict: Verdict) -> tuple[object, ...]:
@@ -150,7 +151,7 @@ class _Matcher:
         if not rule.arguments:
             return True
         if not self._past.has_arguments:
-            return "deleted"
+            return "arguments"
         subject = self._past.subject
         doubt: Doubt | None = None
         for pointer, pattern in rule.arguments.items():

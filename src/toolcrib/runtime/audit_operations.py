@@ -71,6 +71,13 @@ async def sum_calls(store: Store, params: SumCalls, who: Principal) -> Sums:
         tool=params.tool,
         source=params.source,
         model=params.model,
+        statuses=_statuses(params.status),
+        failure=params.failure,
+        decision=params.decision,
+        decided_by=params.decided_by,
+        approver=params.approver,
+        session_id=params.session_id,
+        min_cost=params.min_cost,
     )
     sums = await ask_store(store, store.call_sums, query, params.by)
     return Sums(sums=sums)

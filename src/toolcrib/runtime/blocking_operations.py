@@ -76,6 +76,9 @@ class BlockingOperations:
     list_catalog = _blocking(TypedOperations.list_catalog)
     get_catalog_tool = _blocking(TypedOperations.get_catalog_tool)
     explain_policy = _blocking(TypedOperations.explain_policy)
+    get_policy = _blocking(TypedOperations.get_policy)
+    check_policy = _blocking(TypedOperations.check_policy)
+    preview_policy = _blocking(TypedOperations.preview_policy)
     list_servers = _blocking(TypedOperations.list_servers)
     list_events = _blocking(TypedOperations.list_events)
 

@@ -168,8 +168,8 @@ class ChangeCount:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoubtCount:
     """How many calls cannot be judged, because their verdict depends on what the record does not
-    have: a `redacted` argument, `deleted` arguments, the `group` of the caller, or the properties
-    of a `tool` that is gone.
+    have: a `redacted` argument, any `arguments` at all, the `group` of the caller, or the
+    properties of a `tool` that is gone.
     """
 
     doubt: Doubt

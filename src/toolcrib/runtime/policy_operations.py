@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from toolcrib.approval.globs import has_wildcard
 from toolcrib.approval.policy import Policy
 from toolcrib.approval.policy_file import parse_policy, parse_rule, policy_faults
 from toolcrib.approval.policy_lint import (
@@ -55,7 +56,7 @@ async def get_policy(service: Service, params: Nothing, who: Principal) -> Polic
         return PolicyInForce(has_policy=False)
     source = policy.text
     text = "" if source is None else source.text
-    notes = _notes(policy, text, service.catalog)
+    tools = KnownTools.of(service.catalog)
     newer = None if source is None else await asyncio.to_thread(_newer_text, source)
     return PolicyInForce(
         has_policy=True,
@@ -74,10 +75,8 @@ async def get_policy(service: Service, params: Nothing, who: Principal) -> Polic
             )
             for rule in policy.rules
         ],
-        notes=notes,
-        newer=None
-        if newer is None
-        else NewerPolicy(text=newer, notes=_draft_notes(newer, service)),
+        notes=_notes(policy, text, tools),
+        newer=None if newer is None else NewerPolicy(text=newer, notes=_draft_notes(newer, tools)),
     )
 
 
@@ -92,9 +91,13 @@ def _newer_text(source: PolicyText) -> str | None:
 
 async def check_policy(service: Service, params: CheckPolicy, who: Principal) -> PolicyReport:
     """What is wrong in the text of a policy, or may surprise, with the tools of the runtime."""
-    notes = await asyncio.to_thread(_draft_notes, params.text, service)
+    return await asyncio.to_thread(_report, params.text, KnownTools.of(service.catalog))
+
+
+def _report(text: str, tools: KnownTools) -> PolicyReport:
+    notes = _draft_notes(text, tools)
     is_valid = all(note.level != "error" for note in notes)
-    count = len(parse_policy(params.text).rules) if not policy_faults(params.text) else 0
+    count = len(parse_policy(text).rules) if not policy_faults(text) else 0
     return PolicyReport(is_valid=is_valid, rules=count, notes=notes)
 
 
@@ -115,8 +118,8 @@ async def preview_policy(service: Service, params: PreviewPolicy, who: Principal
         source=params.source,
         session_id=params.session_id,
     )
-    tools = _tools(catalog)
-    judge = PreviewJudge(before, after, tools_by_id(tools))
+    tools = KnownTools.of(catalog)
+    judge = PreviewJudge(before, after, tools_by_id(tools.prepared))
     result = PreviewResult()
     if not sees_nothing(owner):
         result = await preview_calls(
@@ -131,9 +134,7 @@ async def preview_policy(service: Service, params: PreviewPolicy, who: Principal
         changes=result.change_counts(),
         doubts=result.doubt_counts(),
         calls=result.calls,
-        notes=_notes(
-            after, params.draft or params.rule or "", catalog, is_rule=params.draft is None
-        ),
+        notes=_notes(after, params.draft or params.rule or "", tools, is_rule=params.draft is None),
         cursor=result.cursor,
     )
 
@@ -158,26 +159,46 @@ def _draft(before: Policy | None, params: PreviewPolicy) -> Policy:
         raise Refused("invalid", f"the rule cannot be used: {error}") from None
 
 
-def _draft_notes(text: str, service: Service) -> list[PolicyNote]:
+def _draft_notes(text: str, tools: KnownTools) -> list[PolicyNote]:
     lines = text.splitlines()
     if faults := policy_faults(text):
         return [_fault_note(fault, lines) for fault in faults]
-    return _notes(parse_policy(text), text, service.catalog)
+    return _notes(parse_policy(text), text, tools)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTools:
+    """The tools that a policy is compared with."""
+
+    names: frozenset[str]
+    prepared: Sequence[PreparedTool]
+    more_may_come: bool
+    """Whether servers may bring others, so that a runtime starts with rules for unknown ones."""
+
+    @classmethod
+    def of(cls, catalog: ToolCatalog) -> KnownTools:
+        """The tools of a runtime, and the names of those that it expects."""
+        listed, config = catalog.tools(OWNER), catalog.config
+        expected = {name for name in config.expected_tools if not has_wildcard(name)}
+        return cls(
+            frozenset({tool.ref.name for tool in listed} | expected),
+            [tool.prepared for tool in listed if tool.prepared is not None],
+            bool(config.mcp_servers),
+        )
 
 
 def _notes(
-    policy: Policy, text: str, catalog: ToolCatalog, *, is_rule: bool = False
+    policy: Policy, text: str, tools: KnownTools, *, is_rule: bool = False
 ) -> list[PolicyNote]:
-    """Errors and warnings about a policy that can be used, as far as they have a line in `text`."""
-    tools = [tool for tool in _tools(catalog) if tool.ref.place != "provider"]
-    unknown = unknown_arguments(policy, map(_arguments_of, tools))
+    """Errors and warnings about a policy that can be used; of a rule, those about itself."""
+    own = [tool for tool in tools.prepared if tool.ref.place != "provider"]
+    unknown = unknown_arguments(policy, map(_arguments_of, own))
     errors = [each.caution for each in unknown if each.is_error]
     warnings = [*cautions(policy), *(each.caution for each in unknown if not each.is_error)]
-    missing = unknown_tools(policy, _names(catalog))
-    # Servers may bring the tool later, so a runtime with some starts all the same.
-    (warnings if catalog.config.mcp_servers else errors).extend(missing)
+    missing = unknown_tools(policy, tools.names)
+    (warnings if tools.more_may_come else errors).extend(missing)
     lines = text.splitlines()
-    own = {rule.id for rule in policy.rules if not is_rule or rule.file == "rule"}
+    shown = {rule.id for rule in policy.rules if not is_rule or rule.file == "rule"}
     levels: tuple[tuple[Literal["error", "warning"], Iterable[Caution]], ...] = (
         ("error", errors),
         ("warning", warnings),
@@ -186,18 +207,9 @@ def _notes(
         _note(level, caution.message, caution.line or 1, lines, caution.rule)
         for level, group in levels
         for caution in group
-        if caution.rule in own
+        if caution.rule in shown
     ]
     return sorted(notes, key=lambda note: (note.line, note.level, note.message))
-
-
-def _names(catalog: ToolCatalog) -> set[str]:
-    expected = {name for name in catalog.config.expected_tools if not set(name) & set("*?[")}
-    return {tool.ref.name for tool in catalog.tools(OWNER)} | expected
-
-
-def _tools(catalog: ToolCatalog) -> Sequence[PreparedTool]:
-    return [tool.prepared for tool in catalog.tools(OWNER) if tool.prepared is not None]
 
 
 def _arguments_of(tool: PreparedTool) -> ToolArguments:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _PART: Final = 100
 """How many calls are judged before other requests get a turn."""
+_NEAR: Final = 64
+"""How many records before the end of a call its start is looked for in."""
 _LONGEST_ARGUMENTS: Final = 300
 _UNJUDGED: Final = frozenset({"invalid_arguments", "not_found", "recursion_limit"})
 """The failures of calls that never came to a policy, unless somebody decided about them."""
@@ -50,8 +52,10 @@ class PreviewResult:
     looked_at: int = 0
     unchanged: int = 0
     not_judged: int = 0
-    doubts: Counter[Doubt] = field(default_factory=Counter)
-    changes: Counter[tuple[str, Effect, Effect]] = field(default_factory=Counter)
+    doubts: Counter[Doubt] = field(default_factory=Counter[Doubt])
+    changes: Counter[tuple[str, Effect, Effect]] = field(
+        default_factory=Counter[tuple[str, Effect, Effect]]
+    )
     calls: list[ChangedCall] = field(default_factory=list[ChangedCall])
     cursor: str | None = None
 
@@ -122,7 +126,7 @@ class PreviewJudge:
             return
         tool, arguments = past.tool, past.arguments
         if tool is None:
-            result.doubts["deleted"] += 1
+            result.doubts["arguments"] += 1
             return
         prepared = self._tools.get(tool.id)
         verdicts = compare(*self._policies(tool, prepared), _subject(past, tool, prepared))
@@ -185,6 +189,8 @@ def _read_call(store: Store, row: CallRow, *, needs_groups: bool) -> _RecordedCa
     # A question has what was proposed, where the end has what a person made of it.
     if is_open or row.decision == "edited" or (needs_groups and row.seq != row.last_seq):
         first = _event_at(store, row.session_id, row.seq)
+    elif needs_groups:
+        first = _start(store, row)
     groups = _groups(first)
     if isinstance(first, ApprovalRequested) and (is_open or row.decision == "edited"):
         request = first.request
@@ -201,8 +207,19 @@ def _read_call(store: Store, row: CallRow, *, needs_groups: bool) -> _RecordedCa
     params = cast("object", end.params)
     arguments = cast("dict[str, Any]", params) if isinstance(params, dict) else None
     if end.principal is None:
-        groups = frozenset()
+        groups = frozenset[str]()
     return _RecordedCall(end.tool, arguments, end.principal, groups)
+
+
+def _start(store: Store, row: CallRow) -> Event | None:
+    """The record of a call's start, which the index does not have, if it is near its end."""
+    after = max(0, row.last_seq - _NEAR)
+    with suppress(SessionNotFound):
+        records = store.records(row.session_id, after=after, limit=_NEAR, kinds=(CallStarted.kind,))
+        for record in records:
+            if record.call_id == row.call_id and record.payload is not None:
+                return record.event
+    return None
 
 
 def _groups(event: Event | None) -> frozenset[str] | None:

@@ -80,8 +80,8 @@ ROUTES: Final = (
     OperationRoute("catalog.get", "GET", "/v1/catalog/{name}"),
     OperationRoute("policy.explain", "POST", "/v1/policy-explanations"),
     OperationRoute("policy.get", "GET", "/v1/policy"),
-    OperationRoute("policy.check", "POST", "/v1/policy/check"),
-    OperationRoute("policy.preview", "POST", "/v1/policy/preview"),
+    OperationRoute("policy.check", "POST", "/v1/policy-checks"),
+    OperationRoute("policy.preview", "POST", "/v1/policy-previews"),
     OperationRoute("servers.list", "GET", "/v1/servers"),
     OperationRoute("runtime.capabilities", "GET", "/v1/capabilities"),
 )
