@@ -74,6 +74,7 @@ class BlockingOperations:
     list_calls = _blocking(TypedOperations.list_calls)
     sum_calls = _blocking(TypedOperations.sum_calls)
     list_events = _blocking(TypedOperations.list_events)
+    list_records = _blocking(TypedOperations.list_records)
 
     def events(self, session_id: str, after: int = 0) -> BlockingEvents:
         """The events of a session after the record `after`, then those that happen."""

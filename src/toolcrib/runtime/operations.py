@@ -197,6 +197,13 @@ _ALL: Final = (
     _operation(
         "calls.sums", _READERS, audit_messages.SumCalls, audit_messages.Sums, Service.sum_calls
     ),
+    _operation(
+        "records.list",
+        _READERS,
+        audit_messages.ListRecords,
+        audit_messages.Records,
+        Service.list_records,
+    ),
     _operation("events.list", _READERS, messages.ListEvents, messages.Events, Service.list_events),
 )
 
