@@ -45,6 +45,7 @@ NEEDS: dict[str, tuple[Role, ...]] = {
     "artifacts.get": ("caller", "auditor"),
     "calls.list": ("caller", "auditor"),
     "calls.sums": ("caller", "auditor"),
+    "records.list": ("caller", "auditor"),
     "events.list": ("caller", "auditor"),
 }
 
@@ -159,6 +160,7 @@ async def every_answer(runtime: Runtime) -> list[Any]:
         ("grants.list", {}),
         ("questions.list", {}),
         ("events.list", one),
+        ("records.list", one),
         ("session.fork", one),
         ("session.close", one),
         ("session.resume", one),

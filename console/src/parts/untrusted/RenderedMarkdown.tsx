@@ -26,7 +26,12 @@ export function UntrustedLink({ href, children }: { href?: string; children?: Re
     );
   }
   return (
-    <a href={link.href} target="_blank" rel="noopener noreferrer nofollow" title={showable(link.href)}>
+    <a
+      href={link.href}
+      target="_blank"
+      rel="noopener noreferrer nofollow"
+      title={showable(link.href)}
+    >
       {children}
       <span className={styles.destination}> ({showable(link.destination)})</span>
     </a>
@@ -73,7 +78,9 @@ function componentsFor(anchor: string, sources: readonly Source[]): Components {
   const inline = (children: ReactNode) => marked(children, anchor, sources);
   return {
     a: ({ href, children }) => <UntrustedLink href={href}>{inline(children)}</UntrustedLink>,
-    img: ({ src, alt }) => <AbsentPicture src={typeof src === "string" ? src : undefined} alt={alt} />,
+    img: ({ src, alt }) => (
+      <AbsentPicture src={typeof src === "string" ? src : undefined} alt={alt} />
+    ),
     p: ({ children }) => <p>{inline(children)}</p>,
     li: ({ children }) => <li>{inline(children)}</li>,
     em: ({ children }) => <em>{inline(children)}</em>,
@@ -95,7 +102,7 @@ function componentsFor(anchor: string, sources: readonly Source[]): Components {
       </div>
     ),
     pre: ({ children }) => (
-      <pre className={styles.wide} tabIndex={0}>
+      <pre className={styles.wide} tabIndex={0} role="group" aria-label={messages.values.code}>
         {children}
       </pre>
     ),

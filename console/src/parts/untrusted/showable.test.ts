@@ -65,10 +65,16 @@ describe("showable", () => {
 
   it("joins its pieces to what it returns, for every character of the first planes", () => {
     for (let start = 0; start < 0x11000; start += 0x400) {
-      const text = Array.from({ length: 0x400 }, (_, at) => String.fromCodePoint(start + at)).join("");
+      const text = Array.from({ length: 0x400 }, (_, at) => String.fromCodePoint(start + at)).join(
+        "",
+      );
       const shown = showable(text);
       expect(/[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/u.test(shown)).toBe(false);
-      expect(pieces(text).map((piece) => piece.text).join("")).toBe(shown);
+      expect(
+        pieces(text)
+          .map((piece) => piece.text)
+          .join(""),
+      ).toBe(shown);
     }
   });
 });

@@ -126,7 +126,8 @@ function sequenceAt(text: string, at: number): string {
 
 function escaped(text: string): string {
   let written = "";
-  for (const character of text) written += UNSHOWABLE.test(character) ? units(character) : character;
+  for (const character of text)
+    written += UNSHOWABLE.test(character) ? units(character) : character;
   return written;
 }
 

@@ -24,12 +24,20 @@ export function Arguments({ schema, arguments: value, raw }: ArgumentsProps) {
   return (
     <div className={styles.arguments}>
       <div className={styles.switch}>
-        <button type="button" className={styles.toggle} aria-pressed={isRaw} onClick={() => setRaw(!isRaw)}>
+        <button
+          type="button"
+          className={styles.toggle}
+          aria-pressed={isRaw}
+          onClick={() => setRaw(!isRaw)}
+        >
           {messages.values.raw}
         </button>
       </div>
       {isRaw ? (
-        <Json value={(raw === undefined ? json : (raw as JsonValue)) ?? null} label={messages.values.rawArguments} />
+        <Json
+          value={(raw === undefined ? json : (raw as JsonValue)) ?? null}
+          label={messages.values.rawArguments}
+        />
       ) : (
         <Fitting value={json ?? null} schema={schema ?? {}} />
       )}

@@ -1,9 +1,9 @@
 import { useEffect, useState } from "react";
 
 import { messages } from "@/messages";
+import { CopyButton } from "@/parts/CopyButton";
 import { Text } from "@/parts/untrusted";
 
-import { CopyButton } from "./CopyButton";
 import { Cut } from "./Cut";
 import type { CodePiece } from "./highlight";
 import styles from "./values.module.css";
@@ -31,12 +31,15 @@ export function Code({ text, language = "text", label = messages.values.code }: 
         most={MOST_LINES}
         unit="lines"
         render={(shown) => (
-          <pre className={styles.code} tabIndex={0} aria-label={label}>
+          <pre className={styles.code} tabIndex={0} role="group" aria-label={label}>
             <code>
               {shown.map((line, index) => (
                 <span key={index} className={styles.codeLine}>
                   {line.map((piece, place) => (
-                    <span key={place} className={piece.kind === null ? undefined : styles[piece.kind]}>
+                    <span
+                      key={place}
+                      className={piece.kind === null ? undefined : styles[piece.kind]}
+                    >
                       <Text text={piece.text} lines />
                     </span>
                   ))}

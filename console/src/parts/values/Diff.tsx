@@ -1,9 +1,9 @@
 import { useEffect, useState } from "react";
 
 import { messages } from "@/messages";
+import { CopyButton } from "@/parts/CopyButton";
 import { Text } from "@/parts/untrusted";
 
-import { CopyButton } from "./CopyButton";
 import { Cut } from "./Cut";
 import { readPatch, sizeOf, type PatchFile, type PatchLine } from "./patch";
 import styles from "./values.module.css";
@@ -17,7 +17,15 @@ export function PatchDiff({ text }: { text: string }) {
 }
 
 /** The difference of two texts. */
-export function Diff({ before, after, name = "" }: { before: string; after: string; name?: string }) {
+export function Diff({
+  before,
+  after,
+  name = "",
+}: {
+  before: string;
+  after: string;
+  name?: string;
+}) {
   const lines = useDifference(before, after);
   if (lines === null) return <p className={styles.quiet}>{messages.parts.loading}</p>;
   if (lines.length === 0) return <p className={styles.quiet}>{messages.values.noDifference}</p>;
@@ -77,7 +85,12 @@ function FileDiff({ file }: { file: PatchFile }) {
         most={MOST_LINES}
         unit="lines"
         render={(lines) => (
-          <pre className={styles.code} tabIndex={0} aria-label={messages.values.difference}>
+          <pre
+            className={styles.code}
+            tabIndex={0}
+            role="group"
+            aria-label={messages.values.difference}
+          >
             {lines.map((line, index) => (
               <DiffLine key={index} line={line} />
             ))}

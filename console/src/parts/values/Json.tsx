@@ -1,9 +1,9 @@
 import { useState } from "react";
 
 import { messages } from "@/messages";
+import { CopyButton } from "@/parts/CopyButton";
 import { showable, Text } from "@/parts/untrusted";
 
-import { CopyButton } from "./CopyButton";
 import { Cut } from "./Cut";
 import styles from "./values.module.css";
 import { isObject, type Json as JsonValue } from "./view";
@@ -94,7 +94,9 @@ function Branch({ value, depth, name }: NodeProps) {
             most={MOST_ENTRIES}
             unit="entries"
             render={(shown) =>
-              shown.map(([key, each]) => <Node key={key} name={key} value={each} depth={depth + 1} />)
+              shown.map(([key, each]) => (
+                <Node key={key} name={key} value={each} depth={depth + 1} />
+              ))
             }
           />
           <div>{closing}</div>

@@ -7,7 +7,7 @@ const CODE: Readonly<Record<Language, string>> = {
   javascript: "const a = 'x'; // why\nlet b = 1;",
   json: '{"a": [1, true, null]}',
   python: "def f(x):\n    return 'y'  # why",
-  shell: "# why\nif true; then echo \"x\"; fi",
+  shell: '# why\nif true; then echo "x"; fi',
   sql: "SELECT a FROM b WHERE c = 'x' -- why",
   yaml: "a: 1\nb: # why\n  - x",
   text: "plain\n\n<b>text</b>",
@@ -24,7 +24,9 @@ describe("highlightedLines", () => {
 
   it("finds words and comments", () => {
     for (const language of ["javascript", "python", "shell", "sql"] as const) {
-      const kinds = highlightedLines(CODE[language], language).flat().map((piece) => piece.kind);
+      const kinds = highlightedLines(CODE[language], language)
+        .flat()
+        .map((piece) => piece.kind);
       expect(kinds, language).toContain("keyword");
       expect(kinds, language).toContain("comment");
     }

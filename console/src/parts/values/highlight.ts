@@ -20,11 +20,17 @@ export interface CodePiece {
 const shellLanguage = StreamLanguage.define(shell);
 
 const highlighter = tagHighlighter([
-  { tag: [tags.keyword, tags.operatorKeyword, tags.controlKeyword, tags.modifier], class: "keyword" },
+  {
+    tag: [tags.keyword, tags.operatorKeyword, tags.controlKeyword, tags.modifier],
+    class: "keyword",
+  },
   { tag: [tags.string, tags.special(tags.string), tags.regexp], class: "string" },
   { tag: [tags.number, tags.bool, tags.null, tags.atom], class: "number" },
   { tag: [tags.comment, tags.lineComment, tags.blockComment, tags.meta], class: "comment" },
-  { tag: [tags.propertyName, tags.function(tags.variableName), tags.typeName, tags.className], class: "name" },
+  {
+    tag: [tags.propertyName, tags.function(tags.variableName), tags.typeName, tags.className],
+    class: "name",
+  },
   { tag: [tags.standard(tags.variableName), tags.definition(tags.variableName)], class: "name" },
 ]);
 
@@ -46,7 +52,10 @@ function parserOf(language: Exclude<Language, "text">) {
 }
 
 /** The lines of `code`, each in its pieces. Joined, they are the code. */
-export function highlightedLines(code: string, language: Language): readonly (readonly CodePiece[])[] {
+export function highlightedLines(
+  code: string,
+  language: Language,
+): readonly (readonly CodePiece[])[] {
   if (language === "text") return code.split("\n").map((text) => [{ text, kind: null }]);
   const lines: CodePiece[][] = [[]];
   highlightCode(

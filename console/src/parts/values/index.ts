@@ -1,8 +1,8 @@
 export { Arguments } from "./Arguments";
 export { Code } from "./Code";
-export { CopyButton } from "./CopyButton";
 export { Diff, PatchDiff } from "./Diff";
 export { Json } from "./Json";
+export { Result, type ResultFacts } from "./Result";
 export { Value } from "./Value";
 export { ValueTable } from "./ValueTable";
 export { argumentViews, isObject, memberChanges, same, viewOf } from "./view";

@@ -122,7 +122,8 @@ function pathOf(written: string): string | null {
 function lineOf(line: string, change: FileChange): PatchLine {
   if (line.startsWith("+")) return { kind: "added", text: line.slice(1) };
   if (line.startsWith("-")) return { kind: "removed", text: line.slice(1) };
-  if (line.startsWith("@@") || line.startsWith("\\ No newline")) return { kind: "place", text: line };
+  if (line.startsWith("@@") || line.startsWith("\\ No newline"))
+    return { kind: "place", text: line };
   // A whole new file may come without marks.
   if (change === "added") return { kind: "added", text: line };
   return { kind: "context", text: line.startsWith(" ") ? line.slice(1) : line };

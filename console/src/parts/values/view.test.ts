@@ -6,7 +6,10 @@ describe("viewOf", () => {
   it("takes code for code, by name or by content", () => {
     expect(viewOf("ls -la | wc", "command")).toMatchObject({ kind: "code", language: "shell" });
     expect(viewOf("SELECT a FROM b", "query")).toMatchObject({ kind: "code", language: "sql" });
-    expect(viewOf("import os\nprint(os)", "text")).toMatchObject({ kind: "code", language: "python" });
+    expect(viewOf("import os\nprint(os)", "text")).toMatchObject({
+      kind: "code",
+      language: "python",
+    });
     expect(viewOf('{"a": 1}', "body")).toMatchObject({ kind: "code", language: "json" });
     expect(viewOf("x", "source", { contentMediaType: "text/x-python" })).toMatchObject({
       kind: "code",
@@ -22,7 +25,10 @@ describe("viewOf", () => {
   });
 
   it("takes lists of like objects for tables, others for trees", () => {
-    expect(viewOf([{ a: 1, b: 2 }, { a: 3 }])).toMatchObject({ kind: "table", columns: ["a", "b"] });
+    expect(viewOf([{ a: 1, b: 2 }, { a: 3 }])).toMatchObject({
+      kind: "table",
+      columns: ["a", "b"],
+    });
     expect(viewOf([{ a: 1 }, { b: 1 }, { c: 1 }]).kind).toBe("json");
     expect(viewOf([1, 2]).kind).toBe("json");
     expect(viewOf([]).kind).toBe("json");

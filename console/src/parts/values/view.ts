@@ -23,7 +23,11 @@ export type View =
   | { readonly kind: "patch"; readonly text: string }
   | { readonly kind: "code"; readonly language: Language; readonly text: string }
   | { readonly kind: "text"; readonly text: string }
-  | { readonly kind: "table"; readonly columns: readonly string[]; readonly rows: readonly JsonObject[] }
+  | {
+      readonly kind: "table";
+      readonly columns: readonly string[];
+      readonly rows: readonly JsonObject[];
+    }
   | { readonly kind: "scalar"; readonly text: string }
   | { readonly kind: "json"; readonly value: Json };
 
@@ -78,7 +82,8 @@ const BEFORE_AFTER: readonly (readonly [string, string])[] = [
 ];
 
 const MOST_COLUMNS = 12;
-const SQL = /^\s*(?:select|insert|update|delete|with|create|alter|drop|pragma|explain)\b[\s\S]*\b(?:from|into|set|table|view|index|as|select)\b/i;
+const SQL =
+  /^\s*(?:select|insert|update|delete|with|create|alter|drop|pragma|explain)\b[\s\S]*\b(?:from|into|set|table|view|index|as|select)\b/i;
 const PYTHON = /^(?:import \w|from \w[\w.]* import |def \w+\(|class \w+[(:]|print\()/m;
 
 export function isObject(value: Json | undefined): value is JsonObject {
@@ -97,7 +102,9 @@ function textView(text: string, name: string, schema: SchemaLike): View {
   if (isPatch(text)) return { kind: "patch", text };
   const language = languageOf(text, name, schema);
   if (language !== null) return { kind: "code", language, text };
-  return text.includes("\n") || text.length > 120 ? { kind: "text", text } : { kind: "scalar", text };
+  return text.includes("\n") || text.length > 120
+    ? { kind: "text", text }
+    : { kind: "scalar", text };
 }
 
 function languageOf(text: string, name: string, schema: SchemaLike): Language | null {
@@ -165,7 +172,8 @@ export function argumentViews(value: JsonObject, schema: SchemaLike = {}): reado
       continue;
     }
     const member = properties[name];
-    const about = isSchema(member) && typeof member.description === "string" ? member.description : undefined;
+    const about =
+      isSchema(member) && typeof member.description === "string" ? member.description : undefined;
     const view = viewOf(value[name] ?? null, name, isSchema(member) ? member : {});
     views.push({ kind: "member", name, view, about });
   }
@@ -180,7 +188,8 @@ function changeOf(value: JsonObject, names: readonly [string, string]) {
   const [before, after] = [value[names[0]], value[names[1]]];
   if (typeof before !== "string" || typeof after !== "string") return null;
   // Short words, such as names, read better side by side.
-  if (!before.includes("\n") && !after.includes("\n") && before.length + after.length < 80) return null;
+  if (!before.includes("\n") && !after.includes("\n") && before.length + after.length < 80)
+    return null;
   return { kind: "change", names, before, after } as const;
 }
 
@@ -191,7 +200,10 @@ export interface MemberChange {
   readonly after: Json | undefined;
 }
 
-export function memberChanges(before: Json | undefined, after: Json | undefined): readonly MemberChange[] {
+export function memberChanges(
+  before: Json | undefined,
+  after: Json | undefined,
+): readonly MemberChange[] {
   if (!isObject(before) || !isObject(after)) {
     return same(before, after) ? [] : [{ name: "", before, after }];
   }

@@ -30,6 +30,8 @@ Encoding = Literal["text", "base64"]
 _READERS: Final[tuple[Role, ...]] = ("caller", "auditor")
 _PAGE: Final = 1_000
 """How many events are read at a time."""
+_CHARACTERS: Final = 4_000_000
+"""How much of an artifact is read at a time."""
 _CHUNK: Final = 256 * 1024
 _TEXT: Final = "text/plain; charset=utf-8"
 _BYTES: Final = "application/octet-stream"
@@ -159,7 +161,12 @@ class ArtifactEndpoint(DownloadEndpoint):
     ) -> AsyncGenerator[str]:
         offset: int | None = 0
         while offset is not None:
-            wanted = {"session_id": session_id, "artifact_id": artifact_id, "offset": offset}
+            wanted = {
+                "session_id": session_id,
+                "artifact_id": artifact_id,
+                "offset": offset,
+                "limit": _CHARACTERS,
+            }
             page = await self._runtime.ask("artifacts.get", wanted, who)
             yield page.text
             offset = page.next_offset
