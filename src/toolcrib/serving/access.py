@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from toolcrib.errors import UsageError
 from toolcrib.logs import redact_logs
-from toolcrib.serving.auth import AuthMiddleware, PublicPage
+from toolcrib.serving.auth import AuthMiddleware, PublicPage, PublicSite
 from toolcrib.serving.cookies import BrowserRequests
 from toolcrib.serving.login import Authenticator, LoginFailures
 from toolcrib.serving.oidc import (
@@ -79,13 +79,14 @@ class Access:
         *,
         any_may_stream: bool = False,
         public_pages: Mapping[str, PublicPage] | None = None,
+        public_site: PublicSite | None = None,
         open_routes: Collection[tuple[str, str]] = (),
         takes_cookies: bool = False,
         failures: LoginFailures | None = None,
     ) -> ASGIApp:
-        """The application behind the authentication; `any_may_stream`, `public_pages` and
-        `open_routes` as in `AuthMiddleware`. Browsers that have signed in are let in if it
-        `takes_cookies`. `failures` slows refused logins.
+        """The application behind the authentication; `any_may_stream`, `public_pages`,
+        `public_site` and `open_routes` as in `AuthMiddleware`. Browsers that have signed in are
+        let in if it `takes_cookies`. `failures` slows refused logins.
         """
         return AuthMiddleware(
             app,
@@ -99,6 +100,7 @@ class Access:
             open_routes=open_routes,
             sign_ins=self.sign_ins if takes_cookies else None,
             browsers=self.browsers,
+            public_site=public_site,
         )
 
     async def start(self) -> None:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from starlette.middleware.cors import CORSMiddleware
 
@@ -39,6 +39,7 @@ SUBPROTOCOL: Final = "toolcrib.v1"
 _SINGLE_HEADERS: Final = frozenset(
     (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"idempotency-key")
 )
+_READING_METHODS: Final = ("GET", "HEAD")
 _ALLOWED_METHODS: Final = ("GET", "POST", "DELETE")
 _ALLOWED_HEADERS: Final = (
     "authorization",
@@ -107,6 +108,18 @@ class PublicPage:
 
     content_type: str
     body: Callable[[], bytes]
+
+
+class PublicSite(Protocol):
+    """An ASGI application for pages without secrets, whose paths are more than a list."""
+
+    def covers(self, path: str) -> bool:
+        """Whether a path is the site's."""
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a GET or a HEAD of a path that it covers."""
+        ...
 
 
 class LoginStreams:
@@ -232,8 +245,8 @@ class AuthMiddleware:
     credential. Preflight requests of allowed origins, and requests for the metadata of the
     protected resource, carry none and are answered here.
 
-    `public_pages` are for everybody with an allowed host and origin, by their paths; requests of
-    `open_routes`, methods and paths, are passed on without a principal.
+    `public_pages`, by their paths, and `public_site` are for everybody with an allowed host and
+    origin; requests of `open_routes`, methods and paths, are passed on without a principal.
 
     With `sign_ins`, the cookie of a browser is a credential of HTTP requests to `/v1/` that have no
     other, sent by pages of this server.
@@ -253,12 +266,14 @@ class AuthMiddleware:
         failures: LoginFailures | None = None,
         any_may_stream: bool = False,
         public_pages: Mapping[str, PublicPage] | None = None,
+        public_site: PublicSite | None = None,
         open_routes: Collection[tuple[str, str]] = (),
         sign_ins: SignIns | None = None,
         browsers: BrowserRequests | None = None,
     ) -> None:
         self._app = app
         self._public_pages = public_pages or {}
+        self._public_site = public_site
         self._open_routes = open_routes
         self._sign_ins = sign_ins
         self._browsers = browsers or BrowserRequests()
@@ -300,7 +315,7 @@ class AuthMiddleware:
 
     async def _authenticate(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind, path = scope["type"], scope["path"]
-        if kind == "http" and scope["method"] == "GET" and await self._send_public(path, send):
+        if kind == "http" and await self._send_public(path, scope, receive, send):
             return
         headers: Headers = scope[_HEADERS]
         credential = _credential(kind, headers)
@@ -343,8 +358,16 @@ class AuthMiddleware:
         self._browsers.check(scope, headers, secret)
         return self._sign_ins.login(secret)
 
-    async def _send_public(self, path: str, send: Send) -> bool:
+    async def _send_public(self, path: str, scope: Scope, receive: Receive, send: Send) -> bool:
         """Answer a request that needs no credential, if this path is for everybody."""
+        method, site = scope["method"], self._public_site
+        if method not in _READING_METHODS:
+            return False
+        if site is not None and site.covers(path):
+            await site(scope, receive, send)
+            return True
+        if method == "HEAD":
+            return False
         page = self._public_pages.get(path)
         if page is not None:
             await send_bytes(send, 200, page.body(), page.content_type)

@@ -23,7 +23,7 @@ from toolcrib.logs import redact_logs
 from toolcrib.serving.access import Access, AccessOptions, create_access
 from toolcrib.serving.auth import SUBPROTOCOL, PublicPage, headers_of, principal_of
 from toolcrib.serving.connections import CUT
-from toolcrib.serving.health import PLAIN_TEXT, HealthMiddleware, Readiness
+from toolcrib.serving.health import HealthMiddleware, Readiness
 from toolcrib.serving.login import LoginFailures
 from toolcrib.serving.refusals import (
     HttpRefused,
@@ -37,6 +37,7 @@ from toolcrib.serving.request_log import ServerWatch
 from toolcrib.transports.http.accounts.accounts import Accounts
 from toolcrib.transports.http.accounts.routes import ACCOUNT_ROUTES, OPEN_ROUTES, AccountEndpoint
 from toolcrib.transports.http.connections import Connections
+from toolcrib.transports.http.console import PAGE_PATHS, ConsolePage, NoConsole
 from toolcrib.transports.http.endpoint import OperationEndpoint
 from toolcrib.transports.http.frontends.endpoints import Frontends
 from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES
@@ -162,14 +163,16 @@ def create_app(
     *,
     connections: Connections | None = None,
     mcp: McpServer | None = None,
+    console: bool = True,
     **access_options: Unpack[AccessOptions],
 ) -> Starlette:
     """An application that serves a runtime to those whom the access options admit. Without
     `allowed_hosts` it answers to the loopback names only. The caller starts and closes the runtime.
-    `mcp` answers at `/mcp`; without it, that is an `McpServer` with the defaults.
+    `mcp` answers at `/mcp`; without it, that is an `McpServer` with the defaults. With `console`,
+    browsers get the console at `/`.
     """
     access = create_access(None, access_options)
-    return create_routes(runtime, access, connections or Connections(), mcp)
+    return create_routes(runtime, access, connections or Connections(), mcp, console=console)
 
 
 def create_routes(
@@ -178,6 +181,8 @@ def create_routes(
     connections: Connections,
     mcp: McpServer | None,
     watch: ServerWatch | None = None,
+    *,
+    console: bool = True,
 ) -> Starlette:
     """Every route of a runtime, behind one authentication, and the health checks before it."""
     watch = watch or ServerWatch(Readiness(lambda: runtime.is_ready, runtime.store))
@@ -194,11 +199,12 @@ def create_routes(
     app = Starlette(
         routes=routes,
         middleware=[
-            *watch.middleware(routes, PUBLIC_PAGES),
+            *watch.middleware(routes, (*PUBLIC_PAGES, "/", *PAGE_PATHS)),
             Middleware(HealthMiddleware, is_ready=watch.readiness.check),
             Middleware(
                 access.protect,
                 public_pages=PUBLIC_PAGES,
+                public_site=ConsolePage() if console else NoConsole(),
                 open_routes=OPEN_ROUTES,
                 takes_cookies=True,
                 failures=failures,
@@ -237,16 +243,9 @@ def _route(path: str, endpoint: Any, verb: str, name: str) -> Route:
 
 
 PUBLIC_PAGES: Final = {
-    "/": PublicPage(
-        PLAIN_TEXT,
-        lambda: (
-            b"Toolcrib: a tool runtime.\n"
-            b"The API is described at /openapi.json, and /mcp speaks MCP; requests need a token.\n"
-        ),
-    ),
     "/openapi.json": PublicPage("application/json", lambda: as_bytes(openapi_document())),
 }
-"""What a browser without a token gets. None of it says anything about this server."""
+"""What anybody without a token gets, besides the console. It says nothing about this server."""
 
 
 def _no_route(request: Request, error: Exception) -> Response:

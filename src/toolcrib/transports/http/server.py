@@ -29,6 +29,7 @@ class HttpServer(Listener):
     """Serves a started runtime from `async with` on, and drains when the block ends. The caller
     closes the runtime. The access options say who may use it; without them, the owner. With
     `access_log` every request is logged; with `metrics` they are counted, and `/metrics` is there.
+    With `console`, browsers get the console at `/`.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class HttpServer(Listener):
         tls: TlsFiles | None = None,
         access_log: bool = False,
         metrics: PrometheusMetrics | None = None,
+        console: bool = True,
         **access_options: Unpack[AccessOptions],
     ) -> None:
         access = create_access(host, access_options)
@@ -51,7 +53,7 @@ class HttpServer(Listener):
         self._runtime = runtime
         watch = ServerWatch(self.readiness, access_log, metrics)
         connections = Connections(heartbeat=heartbeat, keeps_tasks=True, limits=limits)
-        app = create_routes(runtime, access, connections, mcp, watch)
+        app = create_routes(runtime, access, connections, mcp, watch, console=console)
         drain = runtime.config.drain_seconds
         super().__init__(
             app,
@@ -86,6 +88,7 @@ async def serve_http(
     tls: TlsFiles | None = None,
     access_log: bool = False,
     metrics: PrometheusMetrics | None = None,
+    console: bool = True,
     **access_options: Unpack[AccessOptions],
 ) -> None:
     """Serve a started runtime until SIGINT or SIGTERM, then drain. `on_ready` gets the URL."""
@@ -98,6 +101,7 @@ async def serve_http(
         tls=tls,
         access_log=access_log,
         metrics=metrics,
+        console=console,
         **access_options,
     )
     await server.until_stopped(on_ready)
