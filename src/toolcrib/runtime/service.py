@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from toolcrib.mcp_client.config import McpServerConfig
+    from toolcrib.runtime.catalog import ToolCatalog
     from toolcrib.runtime.client_tools import ClientLink
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
     from toolcrib.runtime.idempotency import IdempotencyKeys
@@ -110,7 +111,10 @@ class Service:
         keys: IdempotencyKeys,
         quotas: Quotas,
         operations: Iterable[str],
+        catalog: ToolCatalog,
     ) -> None:
+        self.catalog = catalog
+        """The tools of the runtime, for the operations about them."""
         self._config = config
         self._store = store
         self._sessions = sessions

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolcrib.errors import Refused
+from toolcrib.runtime.typed_catalog import TypedCatalog
 
 if TYPE_CHECKING:
     from toolcrib.approval.decision import ActorKind
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from toolcrib.store.call_query import RowDecision, SumKey
 
 
-class TypedOperations(ABC):
+class TypedOperations(TypedCatalog):
     """One method for each operation. Each raises `Refused` when the operation is not done.
 
     An `idempotency_key` makes an operation safe to repeat: the second request gets the result of
