@@ -7,7 +7,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import SessionNotFound
@@ -15,12 +15,15 @@ from toolcrib.ledger.encoding import encode_event, read_payload, rendered
 from toolcrib.ledger.event_kinds import PASSING
 from toolcrib.ledger.events import Event, ToolInvoked
 from toolcrib.ledger.prompt_events import ModelAsked, ModelResponded, PartialReply
+from toolcrib.runtime.messages import Events
 from toolcrib.runtime.partial_reply import DELTAS, PartialReplies, RepliesNow
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from toolcrib.ledger.record import Record
+    from toolcrib.runtime.messages import ListEvents
     from toolcrib.session.session import Session
+    from toolcrib.store.store import Store
 
 GAP: Final = "events.gap"
 """The kind of the last envelope of a reader that fell too far behind: `seq` is where to resume."""
@@ -57,6 +60,35 @@ def envelope_of(record: Record) -> Envelope:
     if record.call_id is not None:
         data["call_id"] = record.call_id
     return Envelope(record.session_id, record.seq, record.kind, record.at, data)
+
+
+def event_page(
+    store: Store, session: Session | None, params: ListEvents, most_bytes: int
+) -> Events:
+    """A page of recorded events, at least one if there is any: of a live session, or of one that
+    lies in the store. May read from disk.
+    """
+    if session is not None:
+        # So that it writes out what it has not written yet.
+        session.head()
+    page: list[Record] = []
+    for record in store.records(
+        params.session_id,
+        after=params.after,
+        before=params.before,
+        limit=params.limit,
+        newest_first=params.newest_first,
+    ):
+        most_bytes -= len(record.payload or b"")
+        if page and most_bytes < 0:
+            break
+        page.append(record)
+    numbers = [record.seq for record in page]
+    return Events(
+        events=[asdict(envelope_of(record)) for record in page],
+        last_seq=max(numbers, default=params.after),
+        first_seq=min(numbers, default=None),
+    )
 
 
 class EventReader:
