@@ -48,6 +48,7 @@ CallId = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 __all__ = [
+    "AgentFacts",
     "ArtifactPage",
     "CallResult",
     "CallTool",
@@ -396,6 +397,20 @@ class ArtifactPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFacts:
+    """What answers the prompts of a runtime."""
+
+    is_configured: bool
+    provider: str | None = None
+    """The name of the adapter's provider."""
+    model: str | None = None
+    adapter: str | None = None
+    """The class of the adapter."""
+    hint: str | None = None
+    """How to configure one, where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """The protocol, operations, events and limits of a runtime."""
 
@@ -405,6 +420,7 @@ class Capabilities:
     operations: list[str]
     events: list[str]
     has_model: bool
+    agent: AgentFacts
     max_payload_bytes: int
     max_sessions: int
     event_backlog: int

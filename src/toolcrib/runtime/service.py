@@ -68,10 +68,12 @@ from toolcrib.runtime.messages import (
 from toolcrib.runtime.ownership import check_new_id
 from toolcrib.runtime.principal import OWNER
 from toolcrib.runtime.prompt_operations import (
+    NO_AGENT,
     PromptRunner,
     PromptStart,
-    abandon_prompt,
+    agent_facts,
     answered_prompt,
+    cancel_prompt,
     last_prompts,
     prompt_outcome,
     prompt_without_answer,
@@ -130,6 +132,7 @@ class Service:
             operations=list(self._operations),
             events=list(_EVENTS),
             has_model=self._config.adapter is not None,
+            agent=agent_facts(self._config.adapter),
             max_payload_bytes=self._config.max_payload_bytes,
             max_sessions=self._config.max_sessions,
             event_backlog=self._config.event_backlog,
@@ -274,12 +277,12 @@ class Service:
     async def cancel_prompt(self, params: OneSession, who: Principal) -> Cancelled:
         """Cancel the running prompt, or abandon the waiting one."""
         live = await self._sessions.wake(params.session_id, who)
-        return Cancelled(was_running=await live.slot.cancel() or await abandon_prompt(live))
+        return Cancelled(was_running=await cancel_prompt(live, by=who.name))
 
     async def _prompt_runner(self, session_id: str, who: Principal) -> PromptRunner:
         adapter, live = self._config.adapter, await self._sessions.wake(session_id, who)
         if adapter is None:
-            raise Refused("unavailable", "this runtime has no model; set an adapter (--adapter)")
+            raise Refused("unavailable", NO_AGENT)
         caller = who.caller(is_model=True)
         config = self._config
         return PromptRunner(live, adapter, config.instructions, caller, config.budget)
