@@ -46,6 +46,10 @@ NEEDS: dict[str, tuple[Role, ...]] = {
     "calls.list": ("caller", "auditor"),
     "calls.sums": ("caller", "auditor"),
     "records.list": ("caller", "auditor"),
+    "catalog.list": ("caller", "approver", "auditor"),
+    "catalog.get": ("caller", "approver", "auditor"),
+    "policy.explain": ("caller", "approver", "auditor"),
+    "servers.list": ("caller", "auditor"),
     "events.list": ("caller", "auditor"),
 }
 
