@@ -151,18 +151,27 @@ class TypedOperations(TypedCatalog):
         since: Time | None = None,
         until: Time | None = None,
         state: SessionState | None = None,
+        text: str | None = None,
+        tool: str | None = None,
+        waiting: bool | None = None,
+        failed: bool | None = None,
         newest_first: bool = False,
         cursor: str | None = None,
         limit: int = 100,
     ) -> Sessions:
         """A page of the sessions, oldest first: of one owner, created in this time (see
-        `list_calls`), open or closed.
+        `list_calls`), open or closed, with these words in title, id, owner or metadata, with calls
+        of a tool, that wait for an approval, or with calls that failed.
         """
         params = _without_none(
             owner=owner,
             since=since,
             until=until,
             state=state,
+            text=text,
+            tool=tool,
+            waiting=waiting,
+            failed=failed,
             newest_first=newest_first,
             cursor=cursor,
             limit=limit,
@@ -456,9 +465,23 @@ class TypedOperations(TypedCatalog):
         )
         return await self.run_operation("calls.sums", params)
 
-    async def list_events(self, session_id: str, *, after: int = 0, limit: int = 1_000) -> Events:
+    async def list_events(
+        self,
+        session_id: str,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        newest_first: bool = False,
+        limit: int = 1_000,
+    ) -> Events:
         """A page of the recorded events of a session, as JSON; `events` has them typed."""
-        params = {"session_id": session_id, "after": after, "limit": limit}
+        params = _without_none(
+            session_id=session_id,
+            after=after,
+            before=before,
+            newest_first=newest_first,
+            limit=limit,
+        )
         return await self.run_operation("events.list", params)
 
 
