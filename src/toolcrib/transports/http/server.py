@@ -6,11 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Unpack
 
+from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.access import AccessOptions, create_access
 from toolcrib.serving.connections import ListenerLimits
 from toolcrib.serving.health import Readiness
 from toolcrib.serving.listener import Listener, TlsFiles
 from toolcrib.serving.request_log import ServerWatch
+from toolcrib.transports.http.accounts.accounts import owner_link
 from toolcrib.transports.http.app import create_routes
 from toolcrib.transports.http.connections import Connections
 
@@ -64,6 +66,12 @@ class HttpServer(Listener):
             access=access,
             tls=tls,
         )
+
+    def sign_in_link(self) -> str:
+        """A link that signs in the owner in a browser: once, within ten minutes. Raises
+        `UsageError` when the owner has no token here.
+        """
+        return owner_link(self.access, OWNER, self.access.browsers.public_url or self.own_url)
 
     def _is_ready(self) -> bool:
         return self._runtime.is_ready and not self.is_stopping
