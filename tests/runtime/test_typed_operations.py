@@ -38,7 +38,7 @@ BESIDES = {"run_operation", "events", "open_session", "watch_approvals"}
 """Methods that are no operation themselves."""
 METHODS = {
     name: method
-    for name, method in vars(TypedOperations).items()
+    for name, method in inspect.getmembers(TypedOperations)
     if inspect.isfunction(method) and not name.startswith("_") and name not in BESIDES
 }
 

@@ -137,7 +137,7 @@ def test_a_file_of_version_2_gets_its_index_of_calls(sqlite_path: Path) -> None:
     ]
     assert {row.owner for row in rows} == {"alice", "bob"}
     assert [each.records for each in verified] == [22, 6]
-    assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION == 4
+    assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION == 5
 
 
 def test_a_file_of_version_3_gets_its_index_of_rare_records(sqlite_path: Path) -> None:
@@ -147,6 +147,8 @@ def test_a_file_of_version_3_gets_its_index_of_rare_records(sqlite_path: Path) -
         before = store.calls(CallQuery(kind=None)).items
     with closing(sqlite3.connect(sqlite_path, isolation_level=None)) as connection:
         connection.execute("DROP INDEX rare_records")
+        connection.execute("DROP INDEX approvals_in_order")
+        connection.execute("DROP INDEX approvals_by_tool")
         connection.execute("PRAGMA user_version=3")
 
     with SqliteStore(sqlite_path) as store:
@@ -154,7 +156,7 @@ def test_a_file_of_version_3_gets_its_index_of_rare_records(sqlite_path: Path) -
         after = store.calls(CallQuery(kind=None)).items
 
     assert (len(deleted), after) == (1, before)
-    assert version_of(sqlite_path) == 4
+    assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION
 
 
 def test_a_waiting_call_of_version_2_goes_on(sqlite_path: Path) -> None:

@@ -193,7 +193,16 @@ _VERSION_4 = f"""
 CREATE INDEX rare_records ON records (session_id, seq) WHERE {IS_RARE};
 """
 
-_MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
+BY_DEADLINE = "ifnull(deadline, 9e999)"
+TOOL_NAME = "json_extract(CAST(request AS TEXT), '$.tool.name')"
+"""What the inbox is ordered and searched by, as its indexes have it."""
+
+_VERSION_5 = f"""
+CREATE INDEX approvals_in_order ON approvals (state, {BY_DEADLINE}, filed);
+CREATE INDEX approvals_by_tool ON approvals ({TOOL_NAME}, filed);
+"""
+
+_MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
 """What leads from each version to the next; a new file goes through all of them, so that new and
 migrated files are laid out alike. Statements end with a semicolon and hold no other.
 """
