@@ -140,6 +140,7 @@ VALUES = {
     "approver": "app:approver",
     "model.adapter": "app:adapter",
     "log.access": "false",
+    "serve.console": "false",
     "log.format": "json",
     "log.level": "warning",
     "telemetry.metrics_listen": "127.0.0.1:9464",

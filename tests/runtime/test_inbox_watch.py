@@ -59,7 +59,7 @@ class TestContext:
         assert told.prompt is not None
         assert "Add one\nand two" in told.prompt
         assert told.last_words == "I will add them."
-        assert told.session_title == "Add one"
+        assert told.session_title == "Add one and two"
         assert (told.session_owner, told.may_read_session) == ("bot", True)
         assert (told.description, told.risk) == ("The tool add.", "changes")
 

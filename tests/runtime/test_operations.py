@@ -47,6 +47,10 @@ NEEDS: dict[str, tuple[Role, ...]] = {
     "artifacts.get": ("caller", "auditor"),
     "calls.list": ("caller", "auditor"),
     "calls.sums": ("caller", "auditor"),
+    "catalog.list": ("caller", "approver", "auditor"),
+    "catalog.get": ("caller", "approver", "auditor"),
+    "policy.explain": ("caller", "approver", "auditor"),
+    "servers.list": ("caller", "auditor"),
     "events.list": ("caller", "auditor"),
 }
 

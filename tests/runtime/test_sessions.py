@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from tests.runtime.host_runtime import (
+    CALLER,
     Json,
     add,
     call,
     events,
     host_tool,
     kinds,
+    model,
     new_session,
     refusal,
     registry_of,
@@ -23,7 +25,9 @@ from tests.runtime.host_runtime import (
 from toolcrib import RuntimeConfig, Session, SqliteStore, ToolContext, create_runtime
 from toolcrib.errors import UsageError
 from toolcrib.host_tools import host_tool_registry
+from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.store.store import Store
+from toolcrib.testing import says
 
 
 async def where(given: Json, context: ToolContext) -> Json:
@@ -291,3 +295,59 @@ async def test_whoever_watches_sees_every_session_open() -> None:
         assert await kinds(runtime, session_id) == ["session.opened", "session.settings_saved"]
 
     assert [each.session_id for each in seen] == [session_id]
+
+
+async def test_sessions_are_searched_and_counted(store: Store) -> None:
+    """By words, tool, failures and what waits; a principal finds nothing of another one."""
+    tools = host_tool("add"), host_tool("risky", requires_approval=True)
+    async with serving(*tools, store=store, adapter=model([says("done")])) as runtime:
+        for name, who in (("bot:sums", CALLER), ("lab", OWNER)):
+            params = {"session_id": name, "metadata": {"ticket": f"T-{name[-1]}"}}
+            await runtime.ask("session.create", params, who)
+        one = {"session_id": "bot:sums", "name": "add"}
+        await runtime.ask("tools.call", {**one, "arguments": {"a": 1}}, CALLER)
+        risky = {"session_id": "lab", "name": "risky", "arguments": {"a": 1, "b": 2}}
+        await runtime.ask("tools.call", risky, OWNER)
+        prompt = {"session_id": "lab", "text": "Count the orders"}
+        await runtime.ask("prompt.send", prompt, OWNER)
+
+        async def found(who: Principal = OWNER, **filters: Any) -> list[str]:
+            page = await runtime.ask("session.list", filters, who)
+            return [facts.session_id for facts in page.sessions]
+
+        assert await found(text="ORDERS count") == ["lab"]
+        assert await found(text="t-s") == ["bot:sums"]
+        assert await found(tool="a*") == await found(failed=True) == ["bot:sums"]
+        assert await found(waiting=True) == ["lab"]
+        assert await found(waiting=True, state="closed") == []
+        assert await found(CALLER, text="orders") == await found(CALLER, waiting=True) == []
+        [lab] = (await runtime.ask("session.list", {"text": "lab"}, OWNER)).sessions
+
+    assert (lab.title, lab.title_source) == ("Count the orders", "prompt")
+    assert (lab.prompts, lab.calls, lab.pending_approvals) == (1, 1, 1)
+
+
+async def test_events_are_listed_backwards(store: Store) -> None:
+    """Page by page from the newest to the oldest, of an open session and of a closed one."""
+    async with serving(host_tool("add"), store=store) as runtime:
+        one = {"session_id": "s"}
+        await runtime.ask("session.create", one)
+        for number in range(5):
+            arguments = {**one, "name": "add", "arguments": {"a": number, "b": 1}}
+            await runtime.ask("tools.call", arguments)
+
+        async def numbers(**params: Any) -> list[int]:
+            page = await runtime.ask("events.list", {**one, **params})
+            events = [event["seq"] for event in page.events]
+            assert page.first_seq == min(events, default=None)
+            return events
+
+        for is_open in (True, False):
+            if not is_open:
+                await runtime.ask("session.close", one)
+            forwards = await numbers()
+            backwards = await numbers(newest_first=True, limit=3)
+            while page := await numbers(newest_first=True, limit=3, before=backwards[-1]):
+                backwards += page
+            assert backwards == forwards[::-1]
+            assert await numbers(after=2, before=4) == [3]

@@ -21,7 +21,9 @@ from toolcrib.ledger.prompt_events import TextDelta
 from toolcrib.runtime import (
     approval_messages,
     audit_messages,
+    catalog_messages,
     messages,
+    typed_catalog,
     typed_operations,
 )
 from toolcrib.runtime.approval_messages import GrantTerms
@@ -38,8 +40,8 @@ BESIDES = {"run_operation", "events", "open_session", "watch_approvals"}
 """Methods that are no operation themselves."""
 METHODS = {
     name: method
-    for name, method in inspect.getmembers(TypedOperations)
-    if inspect.isfunction(method) and not name.startswith("_") and name not in BESIDES
+    for name, method in inspect.getmembers(TypedOperations, inspect.isfunction)
+    if not name.startswith("_") and name not in BESIDES
 }
 
 
@@ -89,7 +91,9 @@ async def test_parameters_and_results_are_those_of_the_operation(method: str) ->
         messages,
         approval_messages,
         audit_messages,
+        catalog_messages,
         decision,
+        typed_catalog,
         typed_operations,
     )
     names = {name: value for module in modules for name, value in vars(module).items()}

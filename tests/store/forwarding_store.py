@@ -15,6 +15,7 @@ from toolcrib.prices.table import Prices
 from toolcrib.store.approval_query import ApprovalQuery, InboxPage
 from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
 from toolcrib.store.ledger_writer import DurableLedger
+from toolcrib.store.session_query import SessionQuery, SessionSummary
 from toolcrib.store.store import (
     ApprovalState,
     Commit,
@@ -71,22 +72,15 @@ class ForwardingStore:
 
     def sessions(
         self,
+        query: SessionQuery | None = None,
         *,
-        owner: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-        newest_first: bool = False,
         cursor: str | None = None,
         limit: int = FEW,
     ) -> StorePage[SessionInfo]:
-        return self._storage.sessions(
-            owner=owner,
-            since=since,
-            until=until,
-            newest_first=newest_first,
-            cursor=cursor,
-            limit=limit,
-        )
+        return self._storage.sessions(query, cursor=cursor, limit=limit)
+
+    def summaries(self, session_ids: Collection[str]) -> dict[str, SessionSummary]:
+        return self._storage.summaries(session_ids)
 
     def session(self, session_id: str) -> SessionInfo:
         return self._storage.session(session_id)
@@ -96,12 +90,18 @@ class ForwardingStore:
         session_id: str,
         *,
         after: int = 0,
+        before: int | None = None,
         limit: int | None = None,
         kinds: Collection[str] | None = None,
         newest_first: bool = False,
     ) -> Iterator[Record]:
         return self._storage.records(
-            session_id, after=after, limit=limit, kinds=kinds, newest_first=newest_first
+            session_id,
+            after=after,
+            before=before,
+            limit=limit,
+            kinds=kinds,
+            newest_first=newest_first,
         )
 
     def head(self, session_id: str) -> Head | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -22,7 +22,8 @@ from toolcrib.prices.cost import CostPart
 from toolcrib.prices.price_list import HostedUse
 from toolcrib.prices.table import UNKNOWN_PRICES
 from toolcrib.store import MemoryStore, SqliteStore, Store
-from toolcrib.store.call_query import CallQuery, CallRow, RowStatus
+from toolcrib.store.call_query import CallQuery, CallRow, RowStatus, SumKey
+from toolcrib.store.session_query import SessionQuery
 from toolcrib.store.store import every
 from toolcrib.store.verification import verify_session
 
@@ -258,7 +259,7 @@ async def test_stores_answer_alike(sqlite: SqliteStore, clock: FakeClock) -> Non
         return [asdict(row) for row in rows(store, kind=None)]
 
     assert facts(sqlite) == facts(memory)
-    for key in ("day", "tool", "principal", "model"):
+    for key in get_args(SumKey):
         assert sqlite.call_sums(CallQuery(), key) == memory.call_sums(CallQuery(), key)
 
 
@@ -275,6 +276,9 @@ async def test_sums_count_calls_failures_tokens_and_cost(priced: Store, clock: F
     assert (by_model["m1"].cost, by_model["free"].cost) == (0.3, None)
     by_tool = {each.key: each for each in priced.call_sums(CallQuery(), "tool")}
     assert (by_tool["pay"].calls, by_tool["pay"].failures) == (5, 1)
+    newest = max(row.at for row in rows(priced) if row.tool == "pay")
+    by_id = {each.key: each for each in priced.call_sums(CallQuery(), "tool_id")}
+    assert (by_id["python/pay"].calls, by_id["python/pay"].last_at) == (5, newest)
     (bob,) = priced.call_sums(CallQuery(principal="bob"), "principal")
     assert (bob.key, bob.calls, bob.requests, bob.cost) == ("bob", 1, 2, 0.3)
 
@@ -476,7 +480,9 @@ def test_sessions_are_listed_by_time_and_owner(store: Store, clock: FakeClock) -
         store.acquire(f"s{number}", owner=owner)
 
     def listed(**filters: Any) -> list[str]:
-        pages = every(lambda cursor: store.sessions(**filters, cursor=cursor, limit=1))
+        pages = every(
+            lambda cursor: store.sessions(SessionQuery(**filters), cursor=cursor, limit=1)
+        )
         return [info.session_id for info in pages]
 
     assert listed() == ["s0", "s1", "s2", "s3"]

@@ -21,6 +21,7 @@ from toolcrib.ledger.events import CallInDoubt, SessionOpened, ToolInvoked
 from toolcrib.ledger.record import Record, end_of, seal, verify
 from toolcrib.store import Store
 from toolcrib.store.ledger_writer import entry_of
+from toolcrib.store.session_query import SessionQuery
 from toolcrib.store.store import (
     PAGE_SIZE,
     ApprovalFiled,
@@ -474,8 +475,8 @@ class TestBoundedReads:
             store.release(lease)
         store.release(store.acquire("s1", owner="bob"))
 
-        first = store.sessions(owner="ann", limit=2)
-        rest = store.sessions(owner="ann", cursor=first.cursor, limit=2)
+        first = store.sessions(SessionQuery(owner="ann"), limit=2)
+        rest = store.sessions(SessionQuery(owner="ann"), cursor=first.cursor, limit=2)
         inbox = store.approvals(owner="ann", limit=2)
         more = store.approvals(owner="ann", cursor=inbox.cursor, limit=2)
 
@@ -488,7 +489,7 @@ class TestBoundedReads:
             "a5",
         ]
         assert [info.owner for info in store.sessions().items] == owners
-        assert store.sessions(owner="eve").items == ()
+        assert store.sessions(SessionQuery(owner="eve")).items == ()
 
     def test_a_full_last_page_is_the_end(self, store: Store) -> None:
         """Nobody is sent to a page that is empty."""

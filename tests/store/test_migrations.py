@@ -137,7 +137,7 @@ def test_a_file_of_version_2_gets_its_index_of_calls(sqlite_path: Path) -> None:
     ]
     assert {row.owner for row in rows} == {"alice", "bob"}
     assert [each.records for each in verified] == [22, 6]
-    assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION == 5
+    assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION == 6
 
 
 def test_a_file_of_version_3_gets_its_index_of_rare_records(sqlite_path: Path) -> None:
@@ -147,8 +147,7 @@ def test_a_file_of_version_3_gets_its_index_of_rare_records(sqlite_path: Path) -
         before = store.calls(CallQuery(kind=None)).items
     with closing(sqlite3.connect(sqlite_path, isolation_level=None)) as connection:
         connection.execute("DROP INDEX rare_records")
-        connection.execute("DROP INDEX approvals_in_order")
-        connection.execute("DROP INDEX approvals_by_tool")
+        undo_version_5(connection)
         connection.execute("PRAGMA user_version=3")
 
     with SqliteStore(sqlite_path) as store:
@@ -157,6 +156,30 @@ def test_a_file_of_version_3_gets_its_index_of_rare_records(sqlite_path: Path) -
 
     assert (len(deleted), after) == (1, before)
     assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION
+
+
+def undo_version_5(connection: sqlite3.Connection) -> None:
+    connection.execute("DROP TABLE summaries")
+    connection.execute("DROP INDEX sessions_by_time")
+    connection.execute("DROP INDEX approvals_in_order")
+    connection.execute("DROP INDEX approvals_by_tool")
+
+
+def test_a_file_of_version_4_gets_its_titles_and_counts(sqlite_path: Path) -> None:
+    """They are those that the same ledgers have when they are indexed record by record."""
+    make_version_2(sqlite_path)
+    with SqliteStore(sqlite_path) as store:
+        before = store.summaries(["alice:shop", "bob:gone"])
+    with closing(sqlite3.connect(sqlite_path, isolation_level=None)) as connection:
+        undo_version_5(connection)
+        connection.execute("PRAGMA user_version=4")
+
+    with SqliteStore(sqlite_path) as store:
+        after = store.summaries(["alice:shop", "bob:gone"])
+
+    assert after == before
+    assert (after["alice:shop"].calls, after["alice:shop"].failures) == (7, 2)
+    assert after["bob:gone"].title == "double"
 
 
 def test_a_waiting_call_of_version_2_goes_on(sqlite_path: Path) -> None:

@@ -278,12 +278,21 @@ def why_withheld(
     tool: PreparedTool, session: Session, governance: Governance, provider: str
 ) -> str | None:
     """The reason not to offer a tool that this provider runs; None when it may be offered."""
-    asks_each_time = _asks_each_time(tool)
     is_listed = any(name_matches(name, tool.ref.name) for name in session.need_user_approve_tools)
-    if is_listed and not asks_each_time:
+    if is_listed and not asks_each_time(tool):
         return "the session asks before this tool runs, and nobody can be asked on the provider"
-    if governance.policy is None and not tool.tool.requires_approval:
+    return why_not_offered(tool, governance.policy, governance.caller or NOBODY, provider)
+
+
+def why_not_offered(
+    tool: PreparedTool, policy: Policy | None, caller: Caller, provider: str
+) -> str | None:
+    """The reason of a policy not to offer a tool that this provider runs to the prompts of a
+    caller; None when it may be offered.
+    """
+    if policy is None and not tool.tool.requires_approval:
         return None
+    is_asked = asks_each_time(tool)
     subject = Subject(
         tool=tool.ref,
         arguments={},
@@ -291,13 +300,12 @@ def why_withheld(
         requires_approval=tool.tool.requires_approval,
         kind=kind_of(tool.tool),
         provider=provider,
-        caller=governance.caller or NOBODY,
+        caller=caller,
     )
-    policy = governance.policy
-    if policy is not None and not asks_each_time:
+    if policy is not None and not is_asked:
         policy = _wary(policy)
     of_kind = _against_kind(policy, subject) if policy else None
-    if of_kind is not None and not (asks_each_time and of_kind.effect == "ask"):
+    if of_kind is not None and not (is_asked and of_kind.effect == "ask"):
         return f"{of_kind.reason} It is of the kind {subject.kind}."
     verdict = policy.judge(subject) if policy else default_verdict(subject)
     match verdict.effect:
@@ -305,7 +313,7 @@ def why_withheld(
             return None
         case "deny":
             return verdict.reason
-        case "ask" if asks_each_time:
+        case "ask" if is_asked:
             return None
         case "ask":
             return (
@@ -327,7 +335,7 @@ def _against_kind(policy: Policy, subject: Subject) -> Verdict | None:
     return None if verdict.effect == "allow" else verdict
 
 
-def _asks_each_time(tool: PreparedTool) -> bool:
+def asks_each_time(tool: PreparedTool) -> bool:
     """Whether the provider stops before every call, so that the session can decide about it."""
     config = getattr(tool.tool, "config", None)
     return isinstance(config, McpConfig) and config.require_approval == "always"

@@ -15,6 +15,7 @@ from toolcrib.ledger.events import (
 )
 from toolcrib.ledger.prompt_events import (
     HostedToolProgress,
+    PartialReply,
     ReasoningDelta,
     TextDelta,
     ToolWithheld,
@@ -66,8 +67,10 @@ class EventScreen:
     def show(self, event: Event) -> None:
         """Show one event, if it is of interest to a person."""
         match event:
-            case TextDelta():
-                self._write(event)
+            case TextDelta(turn=turn, step=step, text=text, is_restart=is_restart):
+                self._write(text, (turn, step), is_restart=is_restart)
+            case PartialReply(turn=turn, step=step, text=text):
+                self._write(text, (turn, step), is_restart=True)
             case ReasoningDelta():
                 self._think(event)
             case HostedToolProgress():
@@ -98,17 +101,16 @@ class EventScreen:
             self._written = text
         self._end_line()
 
-    def _write(self, piece: TextDelta) -> None:
-        if self._is_silent:
+    def _write(self, text: str, step: tuple[int, int], *, is_restart: bool) -> None:
+        if self._is_silent or not text:
             return
         self._end_thought()
-        step = (piece.turn, piece.step)
-        if step != self._step or piece.is_restart:
+        if step != self._step or is_restart:
             # Text before a tool call is not part of the answer, nor what is void.
             self._end_line()
             self._step, self._written = step, ""
-        stream(piece.text, self._out)
-        self._written += piece.text
+        stream(text, self._out)
+        self._written += text
 
     def _think(self, piece: ReasoningDelta) -> None:
         """Show reasoning a paragraph at a time, when it is whole."""

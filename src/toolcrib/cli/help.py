@@ -62,6 +62,8 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "tls_cert",
         "tls_key",
         "trusted_proxy",
+        "console",
+        "open",
     ),
     "Who may use it": (
         "token_file",

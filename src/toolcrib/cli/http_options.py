@@ -64,6 +64,7 @@ class ServerOptions:
     oidc_name_claim: str = "sub"
     oidc_role: Sequence[str] | None = None
     oidc_scope: Sequence[str] | None = None
+    console: bool = True
     max_connections: int | None = None
     max_connections_per_peer: int = 512
 
@@ -165,12 +166,15 @@ class ServerOptions:
         )
 
 
-def takes_access_options(*, port: int = DEFAULT_PORT) -> Callable[[Command], Command]:
+def takes_access_options(
+    *, port: int = DEFAULT_PORT, has_console: bool = True
+) -> Callable[[Command], Command]:
     """Add the options of a server to a command, which gets them as its parameter `server`."""
     defaults = {"port": port}
     options = [
         option(name, option_of(setting), defaults.get(name, setting.default))
         for name, setting in _ACCESS_OPTIONS.items()
+        if has_console or name != "console"
     ]
     return takes_options("server", options, lambda taken: ServerOptions(**taken))
 
@@ -214,6 +218,7 @@ def serve_over_http(
             mcp=_mcp(runtime, approval),
             access_log=options.access_log,
             metrics=metrics,
+            console=server.console,
             **access,
         )
         async with runtime, metrics_listener(http, runtime, metrics, options, tls):

@@ -145,7 +145,7 @@ else:
     AccessLog = _LOG["access_log"]
 
 
-@takes_access_options(port=DEFAULT_PORT)
+@takes_access_options(port=DEFAULT_PORT, has_console=False)
 def provider(
     server: ServerOptions,
     backend: BackendName,

@@ -141,6 +141,11 @@ class HostToolDefinition:
         """Which tool this is exactly, for events, approvals and grants."""
         return ToolRef(self.name, SOURCE, self.version, self.digest, self._tool.place)
 
+    @property
+    def declared(self) -> Tool[dict[str, Any], Any]:
+        """The tool as it is declared, without the handlers that a factory makes of it."""
+        return self._tool
+
     def to_tool(self) -> Tool[dict[str, Any], Any]:
         """The same tool in the form that everything else works with."""
         if self.factory is not None:

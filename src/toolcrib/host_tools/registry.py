@@ -160,6 +160,10 @@ class HostToolRegistry:
         definitions = [registration.definition for registration in self._visible(session_id)]
         return [definition for definition in definitions if category in (None, definition.category)]
 
+    def shared(self) -> list[Registration]:
+        """What is registered for all sessions, in the order of registration."""
+        return self._visible(None)
+
     def names(self) -> set[str]:
         """The names of all tools, those of single sessions included."""
         with self._registrations.reading() as table:

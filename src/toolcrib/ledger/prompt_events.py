@@ -303,6 +303,23 @@ class PromptAnswered(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromptStopped(Event):
+    """A prompt of a served session ended without an answer: it failed, and can be resumed, or
+    somebody cancelled it. What it did before is in the ledger.
+    """
+
+    kind: ClassVar[str] = "prompt.stopped"
+    turn: int
+    outcome: Literal["failed", "cancelled"]
+    error: str | None = None
+    """What went wrong, for people."""
+    reason: str | None = None
+    """What went wrong, for programs: an `EvaluationReason`."""
+    principal: str | None = None
+    """Who cancelled it, or sent another prompt in its place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded(Event):
     """Nobody works on a prompt here any more. On the bus only: the ledger has the answer, or what
     is waited for.
@@ -356,6 +373,32 @@ class ArgumentsDelta(Event):
     tool: str
     text: str
     """JSON for a function, free text for a custom tool; empty where the call only begins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialArguments:
+    """The arguments of a call as far as the model has written them."""
+
+    call_id: str
+    tool: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialReply(Event):
+    """A reply as far as the model has written it. On the bus never: it is what somebody gets first
+    who begins to follow a session in the middle of a reply. The pieces that come next follow it,
+    and it takes the place of all earlier ones of its step.
+    """
+
+    kind: ClassVar[str] = "model.partial_reply"
+    turn: int
+    step: int
+    text: str = ""
+    reasoning: tuple[str, ...] = ()
+    """The texts of the reasoning, by their index."""
+    calls: tuple[PartialArguments, ...] = ()
+    """The calls that this process is to run."""
 
 
 HostedStatus = Literal[

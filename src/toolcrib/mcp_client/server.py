@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,10 +22,12 @@ from toolcrib.mcp_client.connection import Connection, connect
 from toolcrib.mcp_client.elicitation import AskingCall
 from toolcrib.mcp_client.errors import call_failure, connection_fault
 from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
+from toolcrib.mcp_client.server_history import ServerHistory
 from toolcrib.mcp_client.tool_list import RemoteTools, remote_tools
 from toolcrib.tools.redaction import Scrubber
 
 if TYPE_CHECKING:
+    from toolcrib.clock import Clock
     from toolcrib.egress import EgressPolicy
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.tools.context import ToolContext
@@ -56,7 +59,9 @@ class MountedServer:
         environ: Mapping[str, str] | None,
         egress: EgressPolicy | None = None,
         timing: ConnectionTiming | None = None,
+        clock: Clock = time.time,
     ) -> None:
+        self.history = ServerHistory(clock)
         self.config = config
         self.source = source
         self.tools = RemoteTools()
@@ -150,14 +155,16 @@ class MountedServer:
                 self._disconnected(printable_line(fault, endpoint.scrubber))
                 was_stable = anyio.current_time() - started >= self._timing.stable_after
                 failures = 0 if was_stable else failures + 1
-                await anyio.sleep(self._timing.pause(failures))
+                pause = self._timing.pause(failures)
+                self.history.note_pause(pause)
+                await anyio.sleep(pause)
 
     def _endpoint(self) -> ServerEndpoint | None:
         """How to reach the server; None when its configuration is invalid."""
         try:
             return endpoint_of(self.config, self._environ, self._egress)
         except InvalidTool as error:
-            self._disconnected(printable_line(str(error)))
+            self._disconnected(printable_line(str(error)), is_final=True)
             return None
 
     async def _run_connection(self, endpoint: ServerEndpoint) -> str:
@@ -173,8 +180,10 @@ class MountedServer:
         return f"it did not answer within {self._timing.timeout:g} seconds"
 
     async def _list(self, connection: Connection) -> None:
+        started = anyio.current_time()
         with anyio.fail_after(self._timing.timeout):
             listed = await connection.tools()
+        self.history.latency_seconds = anyio.current_time() - started
         identity = self._identify(connection)
         # In a thread: a server may list many schemas, which are measured and compiled.
         tools = await asyncio.to_thread(
@@ -189,20 +198,26 @@ class MountedServer:
         if self._was_away and self._connection is not connection:
             self._was_away = False
             logger.warning("the MCP server %r is back", self.config.name)
+        self.history.note_tools(self.tools, tools)
+        if self._connection is not connection:
+            self.history.note_connected(self._program(connection))
         self.tools, self._connection, self.fault = tools, connection, None
         self._identity = identity
         if is_change:
             self._notify()
 
     def _identify(self, connection: Connection) -> HandlerIdentity:
-        program = connection.program
-        if program is not None:
-            program = printable_line(program, self._scrubber)
-        return server_identity(self.config, self._environ, program)
+        return server_identity(self.config, self._environ, self._program(connection))
 
-    def _disconnected(self, fault: str) -> None:
+    def _program(self, connection: Connection) -> str | None:
+        program = connection.program
+        return None if program is None else printable_line(program, self._scrubber)
+
+    def _disconnected(self, fault: str, *, is_final: bool = False) -> None:
         is_change = not self._is_closed and (self.fault != fault or self._connection is not None)
         self._connection, self.fault = None, fault
+        if not self._is_closed:
+            self.history.note_fault(fault, is_final=is_final)
         if is_change:
             self._was_away = True
             logger.warning("the MCP server %r is not connected: %s", self.config.name, fault)

@@ -104,6 +104,7 @@ class ServeSection:
     allow_env: Names | None = None
     approve_by_elicitation: str | None = None
     reload: bool | None = None
+    console: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

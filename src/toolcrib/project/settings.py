@@ -299,6 +299,10 @@ ACCESS_SETTINGS: Final = (
         "A scope that JWTs must have.", metavar="SCOPE",
     ),
     Setting(
+        "console", "--console/--no-console", "serve.console", bool,
+        "Serve the console, a page for browsers, at /.", True,
+    ),
+    Setting(
         "max_connections", "--max-connections", "serve.max_connections", _COUNT,
         "Open connections; by default what the limit on open files leaves.", metavar="NUMBER",
     ),

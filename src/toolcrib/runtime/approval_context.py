@@ -20,8 +20,8 @@ from toolcrib.runtime.approval_messages import (
     ApprovalContext,
     ApprovedCall,
     ArgumentChange,
+    AskingRule,
     DecisionWay,
-    RuleFacts,
     ToolRisk,
     Unanswered,
 )
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from toolcrib.tools.tool import Tool
 
 _LONGEST: Final = 2_000
-_LONGEST_TITLE: Final = 80
-_FIRST_RECORDS: Final = 50
-"""Among how many records of a session its first prompt is looked for."""
 _LAST_RECORDS: Final = 2_000
 """Among how many, from the end, the words before the call are looked for."""
 _MOST_CHANGES: Final = 100
@@ -150,17 +147,8 @@ def _owner(store: Store, request: ApprovalRequest) -> str | None:
 
 
 def _title(store: Store, session_id: str) -> str | None:
-    try:
-        for record in store.records(session_id, limit=_FIRST_RECORDS):
-            if record.kind == PromptStarted.kind and record.payload is not None:
-                started = record.event
-                assert isinstance(started, PromptStarted), "the kind says which event it is"
-                first = next(iter(started.text.strip().splitlines()), "")
-                is_long = len(first) > _LONGEST_TITLE
-                return f"{first[: _LONGEST_TITLE - 1]}…" if is_long else first
-    except SessionNotFound:
-        pass
-    return None
+    summary = store.summaries([session_id]).get(session_id)
+    return None if summary is None else summary.title
 
 
 def _words_before(store: Store, request: ApprovalRequest) -> tuple[str | None, str | None]:
@@ -238,11 +226,11 @@ def _tool_changes(
     return changes
 
 
-def _rule(request: ApprovalRequest, policy: Policy | None) -> RuleFacts:
+def _rule(request: ApprovalRequest, policy: Policy | None) -> AskingRule:
     rules = () if policy is None else policy.rules
     rule = next((each for each in rules if each.id == request.rule), None)
     is_in_file = rule is not None and rule.file is not None
-    return RuleFacts(
+    return AskingRule(
         id=request.rule,
         reason=request.reason,
         # Where the file lies on the host is nobody's business.

@@ -20,6 +20,7 @@ __all__ = [
     "ApprovalFacts",
     "ApprovedCall",
     "ArgumentChange",
+    "AskingRule",
     "CallerFacts",
     "CoveredCall",
     "Decide",
@@ -38,7 +39,6 @@ __all__ = [
     "QuestionFacts",
     "QuorumFacts",
     "Revoked",
-    "RuleFacts",
     "VoteFacts",
 ]
 
@@ -166,7 +166,7 @@ DecisionWay = Literal["approve", "edit", "deny", "answer", "grant", "grant_every
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleFacts:
+class AskingRule:
     """The rule that asked. `line` is where it stands in the policy file; None for rules that are in
     no file.
     """
@@ -209,7 +209,7 @@ class ApprovalContext:
     approval_id: str
     session_id: str
     session_title: str | None = None
-    """The beginning of the session's first prompt; None when it has had none."""
+    """What the session is about, as in `session.list`."""
     session_owner: str | None = None
     may_read_session: bool = False
     prompt: str | None = None
@@ -220,7 +220,7 @@ class ApprovalContext:
     """The tool's description, while its session is open here."""
     risk: ToolRisk | None = None
     """None when the session is not open here, so that nobody can say."""
-    rule: RuleFacts
+    rule: AskingRule
     unanswered: Unanswered
     """What becomes of the call when nobody answers: it expires at the deadline, it waits, or it is
     denied with the call that it is part of."""

@@ -12,6 +12,7 @@ from toolcrib.errors import Refused, ToolcribError, UsageError
 from toolcrib.runtime.audit_messages import Calls, Sums
 from toolcrib.runtime.messages import Sessions
 from toolcrib.store.call_query import ROW_STATUSES, CallQuery, RowStatus
+from toolcrib.store.session_query import NO_COUNTS, SessionQuery, SessionSummary
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from toolcrib.clock import Clock
     from toolcrib.runtime.audit_messages import ListCalls, SumCalls
-    from toolcrib.runtime.messages import ListSessions, SessionFacts
+    from toolcrib.runtime.messages import ListSessions, SessionFacts, SessionState
     from toolcrib.runtime.principal import Principal
     from toolcrib.store.store import SessionInfo, Store
 
@@ -80,36 +81,41 @@ async def list_sessions(
     store: Store,
     params: ListSessions,
     who: Principal,
-    facts_of: Callable[[SessionInfo], SessionFacts],
+    state_of: Callable[[SessionInfo], SessionState],
+    facts_of: Callable[[SessionInfo, SessionSummary], SessionFacts],
 ) -> Sessions:
     """A page of sessions: one's own, or for auditors all. A page of one state may take the store
     several.
     """
     owner = owner_seen(params.owner, who)
-    since, until = read_time(params.since, "since"), read_time(params.until, "until")
+    query = SessionQuery(
+        owner=owner,
+        since=read_time(params.since, "since"),
+        until=read_time(params.until, "until"),
+        text=params.text,
+        tool=params.tool,
+        is_waiting=params.waiting,
+        has_failures=params.failed,
+        newest_first=params.newest_first,
+    )
     if owner is _NOBODY:
         return Sessions(sessions=[])
 
     def read() -> Sessions:
-        sessions: list[SessionFacts] = []
+        infos: list[SessionInfo] = []
         cursor = params.cursor
         while True:
             try:
-                page = store.sessions(
-                    owner=owner,
-                    since=since,
-                    until=until,
-                    newest_first=params.newest_first,
-                    cursor=cursor,
-                    limit=params.limit - len(sessions),
-                )
+                page = store.sessions(query, cursor=cursor, limit=params.limit - len(infos))
             except (ValueError, OverflowError):
                 raise Refused("invalid", "unknown cursor; list again without one") from None
-            every_facts = map(facts_of, page.items)
-            sessions += [each for each in every_facts if params.state in (None, each.state)]
+            infos += [each for each in page.items if params.state in (None, state_of(each))]
             cursor = page.cursor
-            if cursor is None or len(sessions) == params.limit:
-                return Sessions(sessions=sessions, cursor=cursor)
+            if cursor is None or len(infos) == params.limit:
+                break
+        summaries = store.summaries([info.session_id for info in infos])
+        sessions = [facts_of(each, summaries.get(each.session_id, NO_COUNTS)) for each in infos]
+        return Sessions(sessions=sessions, cursor=cursor)
 
     return await ask_store(store, read)
 

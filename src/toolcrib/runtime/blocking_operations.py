@@ -75,6 +75,10 @@ class BlockingOperations:
     artifact = _blocking(TypedOperations.artifact)
     list_calls = _blocking(TypedOperations.list_calls)
     sum_calls = _blocking(TypedOperations.sum_calls)
+    list_catalog = _blocking(TypedOperations.list_catalog)
+    get_catalog_tool = _blocking(TypedOperations.get_catalog_tool)
+    explain_policy = _blocking(TypedOperations.explain_policy)
+    list_servers = _blocking(TypedOperations.list_servers)
     list_events = _blocking(TypedOperations.list_events)
 
     def events(self, session_id: str, after: int = 0) -> BlockingEvents:

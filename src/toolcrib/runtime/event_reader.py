@@ -7,18 +7,23 @@ import json
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import SessionNotFound
 from toolcrib.ledger.encoding import encode_event, read_payload, rendered
 from toolcrib.ledger.event_kinds import PASSING
 from toolcrib.ledger.events import Event, ToolInvoked
+from toolcrib.ledger.prompt_events import ModelAsked, ModelResponded, PartialReply
+from toolcrib.runtime.messages import Events
+from toolcrib.runtime.partial_reply import DELTAS, PartialReplies, RepliesNow
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from toolcrib.ledger.record import Record
+    from toolcrib.runtime.messages import ListEvents
     from toolcrib.session.session import Session
+    from toolcrib.store.store import Store
 
 GAP: Final = "events.gap"
 """The kind of the last envelope of a reader that fell too far behind: `seq` is where to resume."""
@@ -27,6 +32,7 @@ _PAGE: Final = 256
 """How many records a reader of a long ledger holds at a time."""
 _PAGE_BYTES: Final = 1_000_000
 """How much of them it holds, beyond the last one, for as long as its client takes."""
+_DELTAS: Final = frozenset(delta.kind for delta in DELTAS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +62,43 @@ def envelope_of(record: Record) -> Envelope:
     return Envelope(record.session_id, record.seq, record.kind, record.at, data)
 
 
+def event_page(
+    store: Store, session: Session | None, params: ListEvents, most_bytes: int
+) -> Events:
+    """A page of recorded events, at least one if there is any: of a live session, or of one that
+    lies in the store. May read from disk.
+    """
+    if session is not None:
+        # So that it writes out what it has not written yet.
+        session.head()
+    page: list[Record] = []
+    for record in store.records(
+        params.session_id,
+        after=params.after,
+        before=params.before,
+        limit=params.limit,
+        newest_first=params.newest_first,
+    ):
+        most_bytes -= len(record.payload or b"")
+        if page and most_bytes < 0:
+            break
+        page.append(record)
+    numbers = [record.seq for record in page]
+    return Events(
+        events=[asdict(envelope_of(record)) for record in page],
+        last_seq=max(numbers, default=params.after),
+        first_seq=min(numbers, default=None),
+    )
+
+
 class EventReader:
     """Yields the events of one session after the record `after`, then those that happen.
 
-    Recorded events are read from the ledger, so none is missed and none comes twice. A reader that
-    has caught up and then falls `backlog` events behind ends with a `GAP` envelope; a new reader
-    can resume at `seq`.
+    Recorded events are read from the ledger, so none is missed and none comes twice. In between, a
+    reader gets the replies that are being written (`PartialReply`), then their further pieces.
+
+    One that has caught up and then falls `backlog` events behind ends with a `GAP` envelope; a new
+    reader can resume at `seq`.
     """
 
     def __init__(
@@ -70,9 +107,15 @@ class EventReader:
         after: int,
         backlog: int,
         *,
+        partial_replies: PartialReplies | None = None,
         on_close: Callable[[EventReader], None] | None = None,
     ) -> None:
         self._session = session
+        self._partial_replies = partial_replies or PartialReplies()
+        self._replies = RepliesNow()
+        """The replies that it began with."""
+        self._responded: dict[int, int] = {}
+        """The last step of each turn whose reply it has yielded from the ledger."""
         self._last_seq = after
         self._backlog = backlog
         self._on_close = on_close
@@ -109,6 +152,7 @@ class EventReader:
             page, self._has_caught_up = await self._page(_PAGE)
             for record in page:
                 yield self._yielded(record)
+        self._announce_replies()
         while not self._is_closed:
             await self._changed.wait()
             self._changed.clear()
@@ -128,7 +172,7 @@ class EventReader:
                     recorded -= len(page)
                     for record in page:
                         yield self._yielded(record)
-                if passing is not None:
+                if passing is not None and not self._is_over(passing):
                     yield replace(passing, seq=self._last_seq)
             # Records that were never announced are in the ledger too. An event announced during the
             # read may belong before them, so they are read again in their turn.
@@ -142,6 +186,33 @@ class EventReader:
         session, self._has_sent_gap = self._session, True
         yield Envelope(session.session_id, self._last_seq, GAP, session.clock(), {}, is_kept=False)
         self.close()
+
+    def _announce_replies(self) -> None:
+        """Put the replies that are being written in the place of their pieces up to now. One that
+        was announced from its start needs none.
+        """
+        with self._guard:
+            passing = [each for each in self._announced if each is not None]
+            begun = {_step(each) for each in passing if each.kind == ModelAsked.kind}
+            self._replies = self._partial_replies.now().without(begun)
+            steps = {(reply.turn, reply.step) for reply in self._replies.replies}
+            if not steps:
+                return
+            kept = [
+                each
+                for each in self._announced
+                if each is None or each.kind not in _DELTAS or _step(each) not in steps
+            ]
+            self._announced.clear()
+            self._announced.extend([*kept, *map(_passing, self._replies.replies)])
+        self._changed.set()
+
+    def _is_over(self, passing: Envelope) -> bool:
+        """Whether this is a partial reply whose whole was in the ledger before it was announced."""
+        if passing.kind != PartialReply.kind:
+            return False
+        turn, step = _step(passing)
+        return self._responded.get(turn, -1) >= step
 
     def _take(self) -> tuple[int, Envelope | None]:
         """How many recorded events come next, up to the next passing one, and that one."""
@@ -186,12 +257,19 @@ class EventReader:
 
     def _yielded(self, record: Record) -> Envelope:
         self._last_seq = record.seq
-        return envelope_of(record)
+        envelope = envelope_of(record)
+        # A deleted payload does not say its turn; it is of none that is being written.
+        if record.kind == ModelResponded.kind and record.payload is not None:
+            turn, step = _step(envelope)
+            self._responded[turn] = step
+        return envelope
 
     def _on_event(self, event: Event) -> None:
         """Called in the thread of the event."""
         passing = _passing(event) if isinstance(event, PASSING) else None
         with self._guard:
+            if passing is not None and self._replies.holds(event):
+                return
             if len(self._announced) >= self._backlog:
                 # A reader that has not caught up reads the ledger and misses no record.
                 self._is_cut = self._has_caught_up
@@ -213,6 +291,11 @@ class EventReader:
         if older is not None:
             older.data["image"] = None
         self._images[newer.data["call_id"]] = newer
+
+
+def _step(envelope: Envelope) -> tuple[int, int]:
+    """The turn and the step of an event about a reply."""
+    return envelope.data["turn"], envelope.data["step"]
 
 
 def _passing(event: Event) -> Envelope:

@@ -18,6 +18,7 @@ from toolcrib.errors import InvalidDecision, InvalidPolicy, Refused, SessionNotF
 from toolcrib.runtime.approval_messages import CoveredCall, GrantFacts, Grants, Preview
 from toolcrib.session.approvals import PREVIEW_CALLS
 from toolcrib.session.transcript import past_calls
+from toolcrib.store.session_query import SessionQuery
 from toolcrib.store.store import ask_store, every
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _ledgers_for(store: Store, sessions: LiveSessions, grant: GrantFacts, by: st
         return [grant.session_id, *(session.session_id for session in own)]
     owner = grant.principal
     live = [each.session for each in sessions if owner is None or each.session.owner == owner]
-    closed = store.sessions(owner=owner, limit=1).items if owner is not None else ()
+    closed = store.sessions(SessionQuery(owner=owner), limit=1).items if owner is not None else ()
     return [*(each.session_id for each in live), *(each.session_id for each in closed)]
 
 
@@ -133,7 +134,7 @@ async def preview(
 def _readable_calls(store: Store, who: Principal) -> Iterator[PastCall]:
     """The past calls of the newest sessions that a principal may read, newest first."""
     owner = None if who.sees_all else who.name
-    sessions = every(lambda cursor: store.sessions(owner=owner, cursor=cursor))
+    sessions = every(lambda cursor: store.sessions(SessionQuery(owner=owner), cursor=cursor))
     ids = [info.session_id for info in sessions][-PREVIEW_SESSIONS:]
     calls = (_calls_of(store, session_id) for session_id in ids)
     return heapq.merge(*calls, key=lambda call: call.at, reverse=True)

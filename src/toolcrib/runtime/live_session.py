@@ -26,6 +26,7 @@ from toolcrib.calls.lifecycle import HookedSession, refusal_of, tell_hooks
 from toolcrib.errors import CallEnded, Refused, UsageError
 from toolcrib.runtime.event_reader import EventReader
 from toolcrib.runtime.messages import ResumeSession
+from toolcrib.runtime.partial_reply import PartialReplies
 from toolcrib.store.store import ask_store
 from toolcrib.tools.prepared_tool import is_available
 
@@ -169,6 +170,9 @@ class LiveSession:
         self.own_tools = set(own_tools)
         """Client and MCP tools that no other session has."""
         self.slot = TurnSlot()
+        self.partial_replies = PartialReplies()
+        self.stopped_by: str | None = None
+        """Who cancels the running prompt, while it ends."""
         self.is_closing = False
         self.opened_by = opening.who
         self.used_at = opening.at
@@ -304,7 +308,13 @@ class LiveSession:
 
     def follow(self, after: int, backlog: int) -> EventReader:
         """A reader of the events after the record `after`; it ends with the session."""
-        reader = EventReader(self.session, after, backlog, on_close=self._readers.discard)
+        reader = EventReader(
+            self.session,
+            after,
+            backlog,
+            partial_replies=self.partial_replies,
+            on_close=self._readers.discard,
+        )
         self._readers.add(reader)
         return reader
 

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, JsonValue, SkipValidation, StrictBool
 from toolcrib.errors import EvaluationReason
 from toolcrib.failures import Failure
 from toolcrib.runtime.config import WhenBusy
+from toolcrib.store.store import TitleSource
 from toolcrib.tools.identity import Place
 
 _STRICT = ConfigDict(extra="forbid")
@@ -47,6 +48,7 @@ CallId = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 __all__ = [
+    "AgentFacts",
     "ArtifactPage",
     "CallResult",
     "CallTool",
@@ -124,13 +126,21 @@ class OneSession(OperationParams):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListSessions(OperationParams):
     """A page of the sessions that the principal may see: of one owner, created in this time, open
-    or closed.
+    or closed, with these words.
     """
 
     owner: str | None = None
     since: Time | None = None
     until: Time | None = None
     state: SessionState | None = None
+    text: Annotated[str, Field(max_length=200)] | None = None
+    """Words that are all in the title, the id, the owner or the metadata."""
+    tool: Annotated[str, Field(max_length=256)] | None = None
+    """Sessions in which this tool was called; a name, or a pattern with `*`, `?` and `[...]`."""
+    waiting: bool | None = None
+    """Whether an approval request of the session is pending."""
+    failed: bool | None = None
+    """Whether a call of the session failed, was denied, or is in doubt."""
     newest_first: bool = False
     cursor: Annotated[str, Field(max_length=255)] | None = None
     limit: Annotated[int, Ge(1), Le(MAX_SESSIONS)] = 100
@@ -177,6 +187,17 @@ class SessionFacts:
     created_at: float | None = None
     last_event_at: float | None = None
     """When the newest record of its ledger was written."""
+    title: str | None = None
+    """The beginning of its first prompt, else the name of the first tool that was called."""
+    title_source: TitleSource | None = None
+    prompts: int = 0
+    """Prompts that somebody sent; those that tools send are part of calls."""
+    calls: int = 0
+    """Calls of tools that have ended, wait or are in doubt."""
+    failures: int = 0
+    """Those of them that failed, were denied, or are in doubt."""
+    cost: float | None = None
+    """In US dollars, of what has a price; None when nothing has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,21 +351,27 @@ class PromptResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListEvents(OperationParams):
-    """The recorded events of a session after a sequence number."""
+    """The recorded events of a session between two sequence numbers, oldest or newest first."""
 
     session_id: str
     after: Seq = 0
+    before: Seq | None = None
+    newest_first: bool = False
     limit: Annotated[int, Ge(1), Le(MAX_EVENTS)] = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
-    """Recorded events in order; the next request continues after `last_seq`. There are no more when
-    there are none: a page of large events has fewer than were asked for.
+    """Recorded events in the order that was asked for. Oldest first, the next request continues
+    after `last_seq`; newest first, before `first_seq`. There are no more when there are none: a
+    page of large events has fewer than were asked for.
     """
 
     events: list[dict[str, Any]]
     last_seq: int
+    """The highest number on the page; `after` on an empty one."""
+    first_seq: int | None = None
+    """The lowest number on the page; None on an empty one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,6 +397,20 @@ class ArtifactPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFacts:
+    """What answers the prompts of a runtime."""
+
+    is_configured: bool
+    provider: str | None = None
+    """The name of the adapter's provider."""
+    model: str | None = None
+    adapter: str | None = None
+    """The class of the adapter."""
+    hint: str | None = None
+    """How to configure one, where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """The protocol, operations, events and limits of a runtime."""
 
@@ -379,6 +420,7 @@ class Capabilities:
     operations: list[str]
     events: list[str]
     has_model: bool
+    agent: AgentFacts
     max_payload_bytes: int
     max_sessions: int
     event_backlog: int

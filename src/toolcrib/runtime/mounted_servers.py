@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -80,6 +80,16 @@ class MountedServers:
         """Whether `ready` would return at once."""
         is_late = asyncio.get_running_loop().time() >= self._ready_deadline
         return is_late or all(attempt.done() for attempt in self._attempts)
+
+    @property
+    def shared(self) -> Sequence[MountedServer]:
+        """The servers of the runtime, which every session has."""
+        return tuple(self._shared)
+
+    @property
+    def of_sessions(self) -> Mapping[str, Sequence[MountedServer]]:
+        """The servers that clients brought, by the session that has them."""
+        return {session_id: tuple(servers) for session_id, servers in self._own.items()}
 
     def faults(self) -> dict[str, str | None]:
         """Why each server of the runtime cannot be called now; None for one that can."""

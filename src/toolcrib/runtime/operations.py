@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.errors import Refused
-from toolcrib.runtime import approval_messages, audit_messages, messages
+from toolcrib.runtime import (
+    approval_messages,
+    audit_messages,
+    catalog_messages,
+    catalog_operations,
+    messages,
+    server_operations,
+)
 from toolcrib.runtime.service import Service
 
 if TYPE_CHECKING:
@@ -210,6 +217,34 @@ _ALL: Final = (
     ),
     _operation(
         "calls.sums", _READERS, audit_messages.SumCalls, audit_messages.Sums, Service.sum_calls
+    ),
+    _operation(
+        "catalog.list",
+        _EVERYBODY,
+        catalog_messages.ListCatalog,
+        catalog_messages.Catalog,
+        catalog_operations.list_catalog,
+    ),
+    _operation(
+        "catalog.get",
+        _EVERYBODY,
+        catalog_messages.OneCatalogTool,
+        catalog_messages.CatalogTool,
+        catalog_operations.get_catalog_tool,
+    ),
+    _operation(
+        "policy.explain",
+        _EVERYBODY,
+        catalog_messages.ExplainPolicy,
+        catalog_messages.PolicyExplanation,
+        catalog_operations.explain_policy,
+    ),
+    _operation(
+        "servers.list",
+        _READERS,
+        messages.Nothing,
+        catalog_messages.Servers,
+        server_operations.list_servers,
     ),
     _operation("events.list", _READERS, messages.ListEvents, messages.Events, Service.list_events),
 )

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import TypeAdapter
 
 from toolcrib.errors import EvaluationReason, PromptEvaluationError, Refused, UsageError
 from toolcrib.host_tools.session_tools import session_context
-from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted
+from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted, PromptStopped
 from toolcrib.prompt.prompt import Prompt
 from toolcrib.prompt.section import UserText
 from toolcrib.runtime.event_reader import envelope_of
 from toolcrib.runtime.live_session import decided, waiting_allowed
-from toolcrib.runtime.messages import PromptResult, PromptStatus
+from toolcrib.runtime.messages import AgentFacts, PromptResult, PromptStatus
 from toolcrib.runtime.session_setup import OPEN_PROMPT
 from toolcrib.store.store import ask_store
 from toolcrib.tools.prepared_tool import is_available
@@ -39,6 +39,26 @@ _INSTRUCTIONS: Final = "prompt_instructions"
 that it began with."""
 
 
+NO_AGENT: Final = (
+    "this runtime has no model; name one in `model:` of toolcrib.yaml, or an adapter with "
+    "--adapter MODULE:NAME, and start it again"
+)
+"""What a runtime without a model says to a prompt, and in its capabilities."""
+
+
+def agent_facts(adapter: PromptAdapter | None) -> AgentFacts:
+    """What answers the prompts of a runtime; without an adapter, how to get one."""
+    if adapter is None:
+        return AgentFacts(is_configured=False, hint=NO_AGENT)
+    model = getattr(adapter, "model", None)
+    return AgentFacts(
+        is_configured=True,
+        provider=adapter.name,
+        model=model if isinstance(model, str) else None,
+        adapter=type(adapter).__name__,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PromptRunner:
     """Evaluates prompts in a live session with an adapter, on behalf of `caller`. `instructions`
@@ -55,11 +75,14 @@ class PromptRunner:
         """Evaluate a prompt; with `waits`, wait for the approvals that it needs. A prompt of the
         session that has not ended is abandoned.
         """
-        await abandon_prompt(self.live)
+        await abandon_prompt(self.live, by=self.caller.principal)
         instructions = _instructions(self.live, self.instructions)
         self.live.session.set_host_setting(_INSTRUCTIONS, instructions)
         self.live.session.set_host_setting(OPEN_PROMPT, text)
-        return await self._until_answered(text, self.adapter.evaluate_async, waits=waits)
+        earlier = self.live.session.last_turn
+        return await self._until_answered(
+            text, self.adapter.evaluate_async, waits=waits, after_turn=earlier
+        )
 
     async def resume(self, *, waits: bool) -> PromptResult:
         """Resume the prompt that has not ended. Raises `Refused` (conflict) when there is none, or
@@ -71,21 +94,32 @@ class PromptRunner:
         return await self._until_answered(text, self.adapter.resume_async, waits=waits)
 
     async def _until_answered(
-        self, text: str, ask: Callable[..., Awaitable[PromptResponse[Any]]], *, waits: bool
+        self,
+        text: str,
+        ask: Callable[..., Awaitable[PromptResponse[Any]]],
+        *,
+        waits: bool,
+        after_turn: int = 0,
     ) -> PromptResult:
         live = self.live
         try:
-            with waiting_allowed(waits):
+            with waiting_allowed(waits), live.partial_replies.collected(live.session):
                 response = await self._ask(text, ask)
-            while response.status == "waiting" and waits and await decided(live, response.pending):
-                response = await self._ask(text, self.adapter.resume_async)
+                while (
+                    response.status == "waiting" and waits and await decided(live, response.pending)
+                ):
+                    response = await self._ask(text, self.adapter.resume_async)
         except asyncio.CancelledError:
             # A prompt of a closing session is resumed later; only a cancelled one is abandoned.
             if not live.is_closing:
-                await abandon_prompt(live)
+                await abandon_prompt(live, by=live.stopped_by)
             raise
         except PromptEvaluationError as error:
-            return await prompt_without_answer(live, "failed", str(error), error.reason)
+            result = await prompt_without_answer(live, "failed", str(error), error.reason)
+            # One that failed before it began is in no ledger: its turn is that of another.
+            if result.turn > after_turn:
+                await _record_stop(live, result.turn, "failed", result)
+            return result
         except UsageError as error:
             raise Refused("conflict", str(error)) from None
         if response.status != "waiting":
@@ -115,9 +149,19 @@ class PromptRunner:
         )
 
 
-async def abandon_prompt(live: LiveSession) -> bool:
+async def cancel_prompt(live: LiveSession, *, by: str) -> bool:
+    """Cancel the running prompt, or abandon the one that waits; False when there is none."""
+    live.stopped_by = by
+    try:
+        was_running = await live.slot.cancel()
+    finally:
+        live.stopped_by = None
+    return was_running or await abandon_prompt(live, by=by)
+
+
+async def abandon_prompt(live: LiveSession, *, by: str | None) -> bool:
     """End the prompt of a session that has not ended, and withdraw the approvals it waits for.
-    False when there is none.
+    False when there is none. `by` is the principal that does so, where it is known.
     """
     session = live.session
     if session.host_setting(OPEN_PROMPT) is None:
@@ -130,7 +174,32 @@ async def abandon_prompt(live: LiveSession) -> bool:
             with suppress(UsageError):
                 await live.executor.withdraw(call.call_id)
     await ask_store(session.store, session.save_settings)
+    if turn and await _answer_of(live, turn) is None:
+        await _record_stop(live, turn, "cancelled", by=by)
     return True
+
+
+async def _record_stop(
+    live: LiveSession,
+    turn: int,
+    outcome: Literal["failed", "cancelled"],
+    result: PromptResult | None = None,
+    *,
+    by: str | None = None,
+) -> None:
+    """Write down that a prompt ended without an answer, so that whoever reads on later knows."""
+    session = live.session
+    await session.record(
+        PromptStopped(
+            session_id=session.session_id,
+            at=session.clock(),
+            turn=turn,
+            outcome=outcome,
+            error=result.error if result else None,
+            reason=result.reason if result else None,
+            principal=by,
+        )
+    )
 
 
 def _is_of_prompt(call: OpenCall, turn: int) -> bool:

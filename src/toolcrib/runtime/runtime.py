@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcrib.calls.tool_table import check_rules
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
 from toolcrib.host_tools.registry import HostToolRegistry, host_tool_registry
+from toolcrib.runtime.catalog import ToolCatalog
 from toolcrib.runtime.chat import ChatOperations
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.idempotency import IdempotencyKeys
@@ -111,8 +112,9 @@ class Runtime(ChatOperations):
             config, self.store, self.registry, served, names, self.quotas, time.monotonic
         )
         keys = IdempotencyKeys(self.store, time.time)
+        catalog = ToolCatalog(self.config, self.store, self.registry, served, self._sessions)
         self._service = Service(
-            self.config, self.store, self._sessions, keys, self.quotas, OPERATIONS
+            self.config, self.store, self._sessions, keys, self.quotas, OPERATIONS, catalog
         )
         if self.config.idle_seconds is not None:
             self._sweeping = asyncio.ensure_future(
@@ -154,6 +156,7 @@ class Runtime(ChatOperations):
             with_bus = replace(changed, on_session=self._on_session)
             self._sessions.reconfigure(with_bus, served, names)
             self._service.reconfigure(changed)
+            self._service.catalog.reconfigure(changed, served)
         self.config = changed
 
     def _checked(self, config: RuntimeConfig) -> tuple[NameCheck, ServedTools]:

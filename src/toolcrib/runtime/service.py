@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import to_json
@@ -18,7 +17,7 @@ from toolcrib.runtime import (
 )
 from toolcrib.runtime.approval_service import ApprovalService
 from toolcrib.runtime.audit_messages import Calls, ListCalls, SumCalls, Sums
-from toolcrib.runtime.event_reader import GAP, EventReader, envelope_of
+from toolcrib.runtime.event_reader import GAP, EventReader, event_page
 from toolcrib.runtime.idempotency import about_key, with_keyed_call_id, with_keyed_session_id
 from toolcrib.runtime.inbox_watch import InboxWatch
 from toolcrib.runtime.messages import (
@@ -51,10 +50,12 @@ from toolcrib.runtime.messages import (
 from toolcrib.runtime.ownership import check_new_id
 from toolcrib.runtime.principal import OWNER
 from toolcrib.runtime.prompt_operations import (
+    NO_AGENT,
     PromptRunner,
     PromptStart,
-    abandon_prompt,
+    agent_facts,
     answered_prompt,
+    cancel_prompt,
     last_prompts,
     prompt_outcome,
     prompt_without_answer,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from toolcrib.mcp_client.config import McpServerConfig
+    from toolcrib.runtime.catalog import ToolCatalog
     from toolcrib.runtime.client_tools import ClientLink
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
     from toolcrib.runtime.idempotency import IdempotencyKeys
@@ -92,7 +94,10 @@ class Service(ApprovalService):
         keys: IdempotencyKeys,
         quotas: Quotas,
         operations: Iterable[str],
+        catalog: ToolCatalog,
     ) -> None:
+        self.catalog = catalog
+        """The tools of the runtime, for the operations about them."""
         self._config = config
         self._store = store
         self._sessions = sessions
@@ -110,6 +115,7 @@ class Service(ApprovalService):
             operations=list(self._operations),
             events=list(_EVENTS),
             has_model=self._config.adapter is not None,
+            agent=agent_facts(self._config.adapter),
             max_payload_bytes=self._config.max_payload_bytes,
             max_sessions=self._config.max_sessions,
             event_backlog=self._config.event_backlog,
@@ -254,12 +260,12 @@ class Service(ApprovalService):
     async def cancel_prompt(self, params: OneSession, who: Principal) -> Cancelled:
         """Cancel the running prompt, or abandon the waiting one."""
         live = await self._sessions.wake(params.session_id, who)
-        return Cancelled(was_running=await live.slot.cancel() or await abandon_prompt(live))
+        return Cancelled(was_running=await cancel_prompt(live, by=who.name))
 
     async def _prompt_runner(self, session_id: str, who: Principal) -> PromptRunner:
         adapter, live = self._config.adapter, await self._sessions.wake(session_id, who)
         if adapter is None:
-            raise Refused("unavailable", "this runtime has no model; set an adapter (--adapter)")
+            raise Refused("unavailable", NO_AGENT)
         caller = who.caller(is_model=True)
         config = self._config
         return PromptRunner(live, adapter, config.instructions, caller, config.budget)
@@ -273,18 +279,14 @@ class Service(ApprovalService):
         return await audit_operations.sum_calls(self._store, params, who)
 
     async def list_events(self, params: ListEvents, who: Principal) -> Events:
-        """The recorded events after a sequence number: fewer than `limit` when they are large."""
+        """The recorded events between two sequence numbers: fewer than `limit` when they are
+        large.
+        """
         await self._sessions.seen(params.session_id, who)
-        records = await ask_store(
-            self._store,
-            self._sessions.records,
-            params.session_id,
-            params.after,
-            params.limit,
-            self._config.max_payload_bytes,
-        )
-        envelopes = [asdict(envelope_of(record)) for record in records]
-        return Events(events=envelopes, last_seq=records[-1].seq if records else params.after)
+        live = self._sessions.find(params.session_id)
+        session = None if live is None else live.session
+        most_bytes = self._config.max_payload_bytes
+        return await ask_store(self._store, event_page, self._store, session, params, most_bytes)
 
     async def get_artifact(self, params: OneArtifact, who: Principal) -> ArtifactPage:
         """A whole result that was too long for the model, page by page when it is large."""

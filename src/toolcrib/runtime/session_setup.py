@@ -26,11 +26,12 @@ from toolcrib.ledger.record import Record, deletion_end, events
 from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
 from toolcrib.session.session import Session
 from toolcrib.store.ledger_writer import entry_of
-from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store, every
+from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store
 from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
     from toolcrib.runtime.live_session import LiveSession
+    from toolcrib.store.session_query import SessionSummary
     from toolcrib.store.store import SessionInfo, Store
     from toolcrib.tools.prepared_tool import PreparedTool
 
@@ -166,14 +167,13 @@ def _artifacts(store: Store, source_id: str, event: Event) -> tuple[Effect, ...]
     return (ArtifactKept(Artifact(event.artifact_id, event.call_id, text)),)
 
 
-def session_facts(store: Store, info: SessionInfo, live: LiveSession | None) -> SessionFacts:
+def session_facts(
+    store: Store, info: SessionInfo, live: LiveSession | None, summary: SessionSummary
+) -> SessionFacts:
     """A session of the store as it is now. May read from disk."""
     setup = setup_of(info.settings)
     head = live.session.head() if live else info.head
     newest = list(store.records(info.session_id, limit=1, newest_first=True))
-    pending = every(
-        lambda cursor: store.approvals(session_id=info.session_id, state="pending", cursor=cursor)
-    )
     return SessionFacts(
         session_id=info.session_id,
         state="open" if live else "closed",
@@ -181,13 +181,19 @@ def session_facts(store: Store, info: SessionInfo, live: LiveSession | None) -> 
         turn=live.session.last_turn if live else int(info.settings.get("turn", 0)),
         is_busy=live.slot.is_busy if live else False,
         has_open_prompt=_has_open_prompt(info, live),
-        pending_approvals=sum(1 for _ in pending),
+        pending_approvals=summary.waiting,
         cwd=live.session.cwd if live else setup.cwd,
         metadata=dict(live.session.metadata) if live else setup.metadata,
         unavailable_tools=dict(live.unavailable) if live else {},
         owner=info.owner,
         created_at=info.created_at,
         last_event_at=newest[0].at if newest else None,
+        title=summary.title,
+        title_source=summary.title_source,
+        prompts=summary.prompts,
+        calls=summary.calls,
+        failures=summary.failures,
+        cost=summary.cost,
     )
 
 

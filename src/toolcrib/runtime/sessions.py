@@ -27,6 +27,7 @@ from toolcrib.runtime.messages import (
     ResumeSession,
     SessionFacts,
     Sessions,
+    SessionState,
 )
 from toolcrib.runtime.mounted_servers import MountedServers
 from toolcrib.runtime.ownership import check_change, check_new_id, may_see, no_session, not_open
@@ -42,6 +43,7 @@ from toolcrib.runtime.session_setup import (
     tool_filter,
 )
 from toolcrib.session.session import Session, union
+from toolcrib.store.session_query import NO_COUNTS, SessionSummary
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
@@ -213,7 +215,7 @@ class LiveSessions:
         info, source = await self.seen(session_id, who), self._live.get(session_id)
         self._check_change(who, session_id, info.owner)
         setup = setup_of(info.settings)
-        records = await ask_store(self._store, lambda: self.records(session_id))
+        records = await ask_store(self._store, self._records, session_id)
         params = CreateSession(
             session_id=new_id,
             cwd=setup.cwd,
@@ -363,40 +365,26 @@ class LiveSessions:
 
     async def facts(self, params: ListSessions, who: Principal) -> Sessions:
         """A page of the sessions of the store that `who` may see, open here or not."""
-        return await list_sessions(self._store, params, who, self._facts)
+        return await list_sessions(self._store, params, who, self._state, self._facts)
 
     async def facts_of(self, session_id: str, who: Principal) -> SessionFacts:
         """The facts of one session of the store. Raises `Refused` (not_found)."""
         info = await self.seen(session_id, who)
-        return await ask_store(self._store, self._facts, info)
+        return await ask_store(self._store, self._counted_facts, info)
 
-    def records(
-        self,
-        session_id: str,
-        after: int = 0,
-        most: int | None = None,
-        most_bytes: int | None = None,
-    ) -> list[Record]:
-        """The records of a session after a sequence number, at least one if there is any. May read
-        from disk.
-        """
+    def _records(self, session_id: str) -> list[Record]:
         live = self._live.get(session_id)
-        if live is not None:
-            records = live.session.records(after, limit=most)
-        else:
-            records = self._store.records(session_id, after=after, limit=most)
-        if most_bytes is None:
-            return list(records)
-        page: list[Record] = []
-        for record in records:
-            most_bytes -= len(record.payload or b"")
-            if page and most_bytes < 0:
-                break
-            page.append(record)
-        return page
+        return list(live.session.records() if live else self._store.records(session_id))
 
-    def _facts(self, info: SessionInfo) -> SessionFacts:
-        return session_facts(self._store, info, self._live.get(info.session_id))
+    def _counted_facts(self, info: SessionInfo) -> SessionFacts:
+        counts = self._store.summaries([info.session_id])
+        return self._facts(info, counts.get(info.session_id, NO_COUNTS))
+
+    def _facts(self, info: SessionInfo, summary: SessionSummary) -> SessionFacts:
+        return session_facts(self._store, info, self._live.get(info.session_id), summary)
+
+    def _state(self, info: SessionInfo) -> SessionState:
+        return "open" if info.session_id in self._live else "closed"
 
     async def _info(self, session_id: str) -> SessionInfo | None:
         try:

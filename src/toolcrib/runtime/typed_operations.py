@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import Refused
 from toolcrib.runtime.typed_approvals import ApprovalOperations, without_none
+from toolcrib.runtime.typed_catalog import TypedCatalog
 
 if TYPE_CHECKING:
     from toolcrib.approval.decision import ActorKind
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from toolcrib.store.call_query import RowDecision, SumKey
 
 
-class TypedOperations(ApprovalOperations):
+class TypedOperations(ApprovalOperations, TypedCatalog):
     """One method for each operation. Each raises `Refused` when the operation is not done.
 
     An `idempotency_key` makes an operation safe to repeat: the second request gets the result of
@@ -133,18 +134,27 @@ class TypedOperations(ApprovalOperations):
         since: Time | None = None,
         until: Time | None = None,
         state: SessionState | None = None,
+        text: str | None = None,
+        tool: str | None = None,
+        waiting: bool | None = None,
+        failed: bool | None = None,
         newest_first: bool = False,
         cursor: str | None = None,
         limit: int = 100,
     ) -> Sessions:
         """A page of the sessions, oldest first: of one owner, created in this time (see
-        `list_calls`), open or closed.
+        `list_calls`), open or closed, with these words in title, id, owner or metadata, with calls
+        of a tool, that wait for an approval, or with calls that failed.
         """
         params = without_none(
             owner=owner,
             since=since,
             until=until,
             state=state,
+            text=text,
+            tool=tool,
+            waiting=waiting,
+            failed=failed,
             newest_first=newest_first,
             cursor=cursor,
             limit=limit,
@@ -332,7 +342,21 @@ class TypedOperations(ApprovalOperations):
         )
         return await self.run_operation("calls.sums", params)
 
-    async def list_events(self, session_id: str, *, after: int = 0, limit: int = 1_000) -> Events:
+    async def list_events(
+        self,
+        session_id: str,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        newest_first: bool = False,
+        limit: int = 1_000,
+    ) -> Events:
         """A page of the recorded events of a session, as JSON; `events` has them typed."""
-        params = {"session_id": session_id, "after": after, "limit": limit}
+        params = without_none(
+            session_id=session_id,
+            after=after,
+            before=before,
+            newest_first=newest_first,
+            limit=limit,
+        )
         return await self.run_operation("events.list", params)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from toolcrib.errors import UsageError
 from toolcrib.logs import redact_logs
-from toolcrib.serving.auth import AuthMiddleware, PublicPage
+from toolcrib.serving.auth import AuthMiddleware, PublicPage, PublicSite
+from toolcrib.serving.cookies import BrowserRequests
 from toolcrib.serving.login import Authenticator, LoginFailures
 from toolcrib.serving.oidc import (
     OidcLogins,
     ProtectedResource,
     checked_public_url,
     public_host,
+    public_origin,
     resource_urls,
 )
 from toolcrib.serving.origins import AllowedOrigins, TrustedProxies, is_loopback, own_hosts
+from toolcrib.serving.sign_ins import SIGN_INS_NAME, SignInFile, SignIns
 from toolcrib.serving.tokens import (
     Token,
     TokenFile,
@@ -43,6 +46,8 @@ class AccessOptions(TypedDict, total=False):
     and the server listens on loopback. `tokens_file` has the hashed tokens of everybody else, as
     `toolcrib tokens` makes them. `issuers` are OpenID issuers, and `public_url` is the address that
     clients use. Only `trusted_proxies` (networks) are believed what they say in `X-Forwarded-*`.
+    Sign-ins of browsers are kept in `sign_ins_file`, by default beside the file of tokens, and in
+    memory where the host sets its tokens in code.
     """
 
     tokens: Tokens | None
@@ -53,6 +58,7 @@ class AccessOptions(TypedDict, total=False):
     trusted_proxies: Sequence[str]
     allowed_hosts: Iterable[str] | None
     allowed_origins: Iterable[str] | None
+    sign_ins_file: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,8 @@ class Access:
     allowed: AllowedOrigins
     proxies: TrustedProxies
     resource: ProtectedResource
+    sign_ins: SignIns
+    browsers: BrowserRequests
     oidc: OidcLogins | None = None
 
     def protect(
@@ -71,10 +79,14 @@ class Access:
         *,
         any_may_stream: bool = False,
         public_pages: Mapping[str, PublicPage] | None = None,
-        on_login_failure: Callable[[str], None] | None = None,
+        public_site: PublicSite | None = None,
+        open_routes: Collection[tuple[str, str]] = (),
+        takes_cookies: bool = False,
+        failures: LoginFailures | None = None,
     ) -> ASGIApp:
-        """The application behind the authentication; `any_may_stream` and `public_pages` as in
-        `AuthMiddleware`. `on_login_failure` gets the reason of each refused login.
+        """The application behind the authentication; `any_may_stream`, `public_pages`,
+        `public_site` and `open_routes` as in `AuthMiddleware`. Browsers that have signed in are
+        let in if it `takes_cookies`. `failures` slows refused logins.
         """
         return AuthMiddleware(
             app,
@@ -82,9 +94,13 @@ class Access:
             allowed=self.allowed,
             proxies=self.proxies,
             resource=self.resource,
-            failures=LoginFailures(on_failure=on_login_failure),
+            failures=failures,
             any_may_stream=any_may_stream,
             public_pages=public_pages or {},
+            open_routes=open_routes,
+            sign_ins=self.sign_ins if takes_cookies else None,
+            browsers=self.browsers,
+            public_site=public_site,
         )
 
     async def start(self) -> None:
@@ -111,14 +127,21 @@ def create_access(host: str | None, options: AccessOptions) -> Access:
     oidc, issuers = None, tuple(options.get("issuers", ()))
     if issuers:
         oidc = OidcLogins(issuers, audiences=resource_urls(public_url) if public_url else ())
-    hosts = options.get("allowed_hosts") or (None if host is None else own_hosts(host))
+    hosts, own_origin = (
+        options.get("allowed_hosts") or (None if host is None else own_hosts(host)),
+        None,
+    )
     if public_url is not None:
         hosts = (*(hosts or own_hosts("")), public_host(public_url))
+        own_origin = public_origin(public_url)
+    authenticator = Authenticator(tokens=tokens, token_file=token_file, oidc=oidc)
     return Access(
-        Authenticator(tokens=tokens, token_file=token_file, oidc=oidc),
-        AllowedOrigins.of(hosts, options.get("allowed_origins")),
+        authenticator,
+        AllowedOrigins.of(hosts, options.get("allowed_origins"), own_origin),
         TrustedProxies.of(options.get("trusted_proxies", ())),
         ProtectedResource(public_url, issuers),
+        SignIns(SignInFile(_sign_ins_path(options)), authenticator),
+        BrowserRequests(public_url),
         oidc,
     )
 
@@ -155,3 +178,10 @@ def _token_file(options: AccessOptions) -> WatchedTokens | None:
     if path is None and options.get("tokens") is not None:
         return None
     return WatchedTokens(TokenFile(path or default_tokens_file()))
+
+
+def _sign_ins_path(options: AccessOptions) -> Path | None:
+    path, tokens_file = options.get("sign_ins_file"), options.get("tokens_file")
+    if path is not None or (tokens_file is None and options.get("tokens") is not None):
+        return path
+    return (tokens_file or default_tokens_file()).with_name(SIGN_INS_NAME)

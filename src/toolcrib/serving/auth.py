@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from starlette.middleware.cors import CORSMiddleware
 
 from toolcrib.errors import Refused
+from toolcrib.serving.cookies import BrowserRequests
 from toolcrib.serving.login import LoginFailed, LoginFailures
 from toolcrib.serving.oidc import MCP_PATH, ProtectedResource
 from toolcrib.serving.origins import TrustedProxies
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal
     from toolcrib.serving.login import Authenticator, Login
     from toolcrib.serving.origins import AllowedOrigins
+    from toolcrib.serving.sign_ins import SignIns
 
 
 _log = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ SUBPROTOCOL: Final = "toolcrib.v1"
 _SINGLE_HEADERS: Final = frozenset(
     (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"idempotency-key")
 )
+_READING_METHODS: Final = ("GET", "HEAD")
 _ALLOWED_METHODS: Final = ("GET", "POST", "DELETE")
 _ALLOWED_HEADERS: Final = (
     "authorization",
@@ -54,6 +57,9 @@ _STREAM_PATHS: Final = (MCP_PATH, "/v1/ui-stream", "/v1/ag-ui")
 """Where clients need not say that they accept events: `*/*` will do."""
 PRINCIPAL: Final = "toolcrib.principal"
 """Where the scope of an authenticated request has its principal."""
+_LOGIN: Final = "toolcrib.login"
+_COOKIE_PATHS: Final = "/v1/"
+"""Where a browser may use its sign-in. Pages of other protocols send tokens."""
 _HEADERS: Final = "toolcrib.headers"
 _TOKEN_PROTOCOL: Final = b"toolcrib.bearer."
 _MAX_CHECKED: Final = 256
@@ -102,6 +108,18 @@ class PublicPage:
 
     content_type: str
     body: Callable[[], bytes]
+
+
+class PublicSite(Protocol):
+    """An ASGI application for pages without secrets, whose paths are more than a list."""
+
+    def covers(self, path: str) -> bool:
+        """Whether a path is the site's."""
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a GET or a HEAD of a path that it covers."""
+        ...
 
 
 class LoginStreams:
@@ -227,7 +245,11 @@ class AuthMiddleware:
     credential. Preflight requests of allowed origins, and requests for the metadata of the
     protected resource, carry none and are answered here.
 
-    `public_pages` are for everybody with an allowed host and origin, by their paths.
+    `public_pages`, by their paths, and `public_site` are for everybody with an allowed host and
+    origin; requests of `open_routes`, methods and paths, are passed on without a principal.
+
+    With `sign_ins`, the cookie of a browser is a credential of HTTP requests to `/v1/` that have no
+    other, sent by pages of this server.
 
     With `any_may_stream`, the application streams events also to a client that does not say in a
     header that it accepts them.
@@ -244,16 +266,25 @@ class AuthMiddleware:
         failures: LoginFailures | None = None,
         any_may_stream: bool = False,
         public_pages: Mapping[str, PublicPage] | None = None,
+        public_site: PublicSite | None = None,
+        open_routes: Collection[tuple[str, str]] = (),
+        sign_ins: SignIns | None = None,
+        browsers: BrowserRequests | None = None,
     ) -> None:
         self._app = app
         self._public_pages = public_pages or {}
+        self._public_site = public_site
+        self._open_routes = open_routes
+        self._sign_ins = sign_ins
+        self._browsers = browsers or BrowserRequests()
         self._any_may_stream = any_may_stream
         self._authenticator = authenticator
         self._allowed = allowed
         self._proxies = proxies
         self._resource = resource or ProtectedResource()
         self._failures = failures or LoginFailures()
-        self._streams = LoginStreams(authenticator.is_valid)
+        is_valid = authenticator.is_valid if sign_ins is None else sign_ins.is_valid
+        self._streams = LoginStreams(is_valid)
         self._checked: set[tuple[bytes | None, bytes | None, str]] = set()
         """Host, origin and scheme of earlier requests that passed; clients repeat them."""
         self._next: ASGIApp = self._authenticate
@@ -284,28 +315,59 @@ class AuthMiddleware:
 
     async def _authenticate(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind, path = scope["type"], scope["path"]
-        if kind == "http" and scope["method"] == "GET" and await self._send_public(path, send):
+        if kind == "http" and await self._send_public(path, scope, receive, send):
             return
         headers: Headers = scope[_HEADERS]
         credential = _credential(kind, headers)
-        if credential is None:
+        if credential is None and kind == "http" and (scope["method"], path) in self._open_routes:
+            await self._app(scope, receive, send)
+            return
+        try:
+            login = (
+                self._sign_in(scope, headers)
+                if credential is None
+                else await self._authenticator.login(credential)
+            )
+        except Refused as refused:
+            await refuse(scope, send, refused)
+            return
+        except LoginFailed as failure:
+            await refuse_login(scope, send, failure, self._failures, self._resource)
+            return
+        if login is None:
             challenge = (b"www-authenticate", self._resource.challenge(path, None))
             await refuse(scope, send, _NO_TOKEN, (challenge,))
             return
-        try:
-            login = await self._authenticator.login(credential)
-        except LoginFailed as failure:
-            await self._refuse_login(scope, send, failure)
-            return
-        scope[PRINCIPAL] = _over(login.principal, kind)
+        scope[PRINCIPAL], scope[_LOGIN] = _over(login.principal, kind), login
         is_event_stream = path.startswith(_STREAM_PATHS) or accepts_events(headers)
         if kind == "websocket" or is_event_stream or self._any_may_stream:
             await self._streams.run(self._app, login, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    async def _send_public(self, path: str, send: Send) -> bool:
+    def _sign_in(self, scope: Scope, headers: Headers) -> Login | None:
+        """The login of a browser; None for a request without a cookie. Raises `LoginFailed`, and
+        `Refused` for a request of another page.
+        """
+        is_page = scope["type"] == "http" and scope["path"].startswith(_COOKIE_PATHS)
+        if self._sign_ins is None or not is_page:
+            return None
+        secret = self._browsers.sign_in_cookie(scope, headers).value(headers)
+        if secret is None:
+            return None
+        self._browsers.check(scope, headers, secret)
+        return self._sign_ins.login(secret)
+
+    async def _send_public(self, path: str, scope: Scope, receive: Receive, send: Send) -> bool:
         """Answer a request that needs no credential, if this path is for everybody."""
+        method, site = scope["method"], self._public_site
+        if method not in _READING_METHODS:
+            return False
+        if site is not None and site.covers(path):
+            await site(scope, receive, send)
+            return True
+        if method == "HEAD":
+            return False
         page = self._public_pages.get(path)
         if page is not None:
             await send_bytes(send, 200, page.body(), page.content_type)
@@ -314,20 +376,6 @@ class AuthMiddleware:
         if metadata is not None:
             await send_json(send, 200, as_bytes(metadata))
         return metadata is not None
-
-    async def _refuse_login(self, scope: Scope, send: Send, failure: LoginFailed) -> None:
-        retry_after = await self._failures.record(_peer(scope), scope["type"], failure)
-        refused, headers = failure.refused, list[tuple[bytes, bytes]]()
-        if failure.fault not in ("no_role", "unavailable"):
-            challenge = self._resource.challenge(scope["path"], failure)
-            headers.append((b"www-authenticate", challenge))
-        if retry_after is not None:
-            text = f"too many failed logins from your address; try again in {retry_after} s"
-            refused = HttpRefused(429, "unauthorized", text)
-        if retry_after is not None or failure.fault == "unavailable":
-            seconds = retry_after or _UNAVAILABLE_SECONDS
-            headers.append((b"retry-after", str(seconds).encode()))
-        await refuse(scope, send, refused, headers)
 
     def _believe_proxy(self, scope: Scope, headers: Headers) -> Headers:
         """Replace client, scheme and host by what a trusted proxy says about them."""
@@ -361,7 +409,8 @@ def _over(principal: Principal, transport: str) -> Principal:
     return replace(principal, transport=transport)
 
 
-def _peer(scope: Scope) -> str:
+def peer_of(scope: Scope) -> str:
+    """The address that a request comes from."""
     client = scope.get("client")
     return "unknown" if client is None else str(client[0])
 
@@ -369,6 +418,11 @@ def _peer(scope: Scope) -> str:
 def principal_of(scope: Scope) -> Principal:
     """The principal of an authenticated request."""
     return cast("Principal", scope[PRINCIPAL])
+
+
+def login_of(scope: Scope) -> Login:
+    """The login of an authenticated request."""
+    return cast("Login", scope[_LOGIN])
 
 
 def headers_of(scope: Scope) -> Headers:
@@ -386,6 +440,29 @@ async def refuse(
         await send_refusal(_websocket_send(send), refused, headers)
     else:
         await send({"type": "websocket.close", "code": 1008, "reason": refused.kind})
+
+
+async def refuse_login(
+    scope: Scope,
+    send: Send,
+    failure: LoginFailed,
+    failures: LoginFailures,
+    resource: ProtectedResource,
+) -> None:
+    """Refuse a request whose credential was not accepted, more slowly the more of them there are
+    from its address.
+    """
+    retry_after = await failures.record(peer_of(scope), scope["type"], failure)
+    refused, headers = failure.refused, list[tuple[bytes, bytes]]()
+    if failure.fault not in ("no_role", "unavailable"):
+        headers.append((b"www-authenticate", resource.challenge(scope["path"], failure)))
+    if retry_after is not None:
+        text = f"too many failed logins from your address; try again in {retry_after} s"
+        refused = HttpRefused(429, "unauthorized", text)
+    if retry_after is not None or failure.fault == "unavailable":
+        seconds = retry_after or _UNAVAILABLE_SECONDS
+        headers.append((b"retry-after", str(seconds).encode()))
+    await refuse(scope, send, refused, headers)
 
 
 def _websocket_send(send: Send) -> Send:

@@ -149,6 +149,16 @@ class Listener:
         return f"{'http' if self._tls is None else 'https'}://{host}:{self._port}"
 
     @property
+    def own_url(self) -> str:
+        """The base URL for a browser on this machine: one that listens on every address is reached
+        by loopback.
+        """
+        every = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}
+        scheme, host = ("http" if self._tls is None else "https"), self._host
+        bracketed = f"[{host}]" if ":" in host else host
+        return f"{scheme}://{every.get(host, bracketed)}:{self._port}"
+
+    @property
     def is_stopping(self) -> bool:
         """Whether it was told to stop."""
         return self._server.should_exit

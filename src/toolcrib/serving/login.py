@@ -23,7 +23,8 @@ from toolcrib.serving.tokens import token_parts
 if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal
     from toolcrib.serving.oidc import OidcIssuer, OidcLogins
-    from toolcrib.serving.tokens import TokenRecord, Tokens, WatchedTokens
+    from toolcrib.serving.sign_ins import SignedInBy, SignInBasis
+    from toolcrib.serving.tokens import TokenFile, TokenRecord, Tokens, WatchedTokens
 
 _log = logging.getLogger(__name__)
 FREE_FAILURES: Final = 5
@@ -56,6 +57,12 @@ class Login:
     """What to call the credential in a log; never its secret."""
     expires_at: float | None = None
     record: TokenRecord | None = None
+    """The token of the file."""
+    issuer: str | None = None
+    """The OpenID issuer of the credential."""
+    sign_in: str | None = None
+    """The id of the sign-in whose cookie the credential is."""
+    signed_in_by: SignedInBy | None = None
 
 
 class LoginFailed(Exception):
@@ -120,6 +127,33 @@ class Authenticator:
                 return False
             expires_at = current.expires_at
         return expires_at is None or self._clock() < expires_at
+
+    def stands(self, basis: SignInBasis) -> bool:
+        """Whether the credential of a sign-in still holds, with the same rights."""
+        if basis.expires_at is not None and self._clock() >= basis.expires_at:
+            return False
+        if basis.by == "oidc":
+            return self._oidc is not None and self._oidc.grants(basis)
+        if not basis.is_of_file:
+            return bool(basis.source) and self.fingerprint(basis.principal) == basis.source
+        record = None if self._token_file is None else self._token_file.record_with(basis.source)
+        if record is None or record.principal != basis.principal:
+            return False
+        return record.expires_at is None or self._clock() < record.expires_at
+
+    def fingerprint(self, principal: Principal) -> str | None:
+        """What changes when the tokens that the host sets for a principal do."""
+        return None if self._tokens is None else self._tokens.fingerprint(principal)
+
+    @property
+    def host_principals(self) -> Sequence[Principal]:
+        """The principals of the tokens that the host sets."""
+        return () if self._tokens is None else self._tokens.principals
+
+    @property
+    def token_file(self) -> TokenFile | None:
+        """The file with the tokens of everybody else."""
+        return None if self._token_file is None else self._token_file.file
 
     def _token_login(self, credential: bytes) -> Login:
         if self._token_file is not None:

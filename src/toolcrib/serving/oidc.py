@@ -5,7 +5,7 @@ its metadata, and the challenges from which MCP clients learn where to sign in.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.util import find_spec
@@ -20,6 +20,7 @@ from toolcrib.serving.login import Login, LoginFailed
 from toolcrib.serving.signing_keys import Fetch, KeysUnavailable, SigningKeys, is_safe_url
 
 if TYPE_CHECKING:
+    from toolcrib.serving.sign_ins import SignInBasis
     from toolcrib.serving.signing_keys import SigningKey
 
 ALGORITHMS: Final = frozenset(
@@ -82,6 +83,10 @@ class OidcIssuer:
             )
         if not 0 <= self.clock_skew_seconds <= 600:
             raise UsageError("the clock skew must be between 0 and 600 seconds")
+
+    def roles_of(self, groups: Iterable[str]) -> frozenset[Role]:
+        """The roles of somebody in these groups."""
+        return frozenset(self.default_roles).union(*(self.roles.get(group, ()) for group in groups))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +152,11 @@ class OidcLogins:
         generation = self._keys[issuer.url].generation
         self._remembered[digest] = _Remembered(login, issuer.url, generation)
         return login
+
+    def grants(self, basis: SignInBasis) -> bool:
+        """Whether the issuer of a sign-in is still accepted, and its groups have the same roles."""
+        issuer = self._by_url.get(basis.source)
+        return issuer is not None and issuer.roles_of(basis.groups) == frozenset(basis.roles)
 
     def _is_current(self, remembered: _Remembered) -> bool:
         expires_at = remembered.login.expires_at
@@ -244,9 +254,7 @@ def _login(issuer: OidcIssuer, claims: Mapping[str, Any]) -> Login:
         text = f"the token lacks the scope {' '.join(missing)}"
         raise LoginFailed("insufficient_scope", text, full_name)
     groups = _groups(claims, issuer.groups_claim)
-    roles: frozenset[Role] = frozenset(issuer.default_roles).union(
-        *(issuer.roles.get(group, ()) for group in groups)
-    )
+    roles = issuer.roles_of(groups)
     if not roles:
         text = f"{full_name} has no role here; an admin can map one of its groups to a role"
         raise LoginFailed("no_role", text, full_name)
@@ -254,6 +262,7 @@ def _login(issuer: OidcIssuer, claims: Mapping[str, Any]) -> Login:
         Principal(full_name, roles, groups=groups),
         f"a JWT of {full_name}",
         float(expires_at) + issuer.clock_skew_seconds,
+        issuer=issuer.url,
     )
 
 
@@ -304,6 +313,12 @@ def public_host(public_url: str) -> str:
     """The `Host` that requests to the public URL have, without its port."""
     name = urlsplit(public_url).hostname or ""
     return f"[{name}]" if ":" in name else name
+
+
+def public_origin(public_url: str) -> str:
+    """The `Origin` of pages at the public URL."""
+    parts = urlsplit(public_url)
+    return f"{parts.scheme}://{parts.netloc}".lower()
 
 
 def resource_urls(public_url: str) -> tuple[str, str]:

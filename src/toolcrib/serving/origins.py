@@ -24,9 +24,13 @@ class AllowedOrigins:
 
     hosts: frozenset[str]
     origins: frozenset[str]
+    own: str | None = None
+    """The origin of the server's public address, which a proxy may have changed on the way."""
 
     @classmethod
-    def of(cls, hosts: Iterable[str] | None, origins: Iterable[str] | None) -> Self:
+    def of(
+        cls, hosts: Iterable[str] | None, origins: Iterable[str] | None, own: str | None = None
+    ) -> Self:
         """Validated rules. Without hosts, the loopback names. Raises `UsageError` for a wildcard
         or a malformed name.
         """
@@ -42,13 +46,13 @@ class AllowedOrigins:
         for name in names:
             if _name(name) != name:
                 raise UsageError(f"invalid allowed host {name!r}; write it without scheme and port")
-        return cls(names, pages)
+        return cls(names, pages, own)
 
     def check(self, host: str | None, origin: str | None, *, scheme: str) -> None:
         """Raise `Refused` (forbidden) unless both are allowed. Programs send no origin."""
         if host is None or _name(host) not in self.hosts:
             raise Refused("forbidden", "this Host is not allowed; see allowed_hosts")
-        if origin is None or origin in self.origins:
+        if origin is None or origin in self.origins or origin == self.own:
             return
         if origin.lower() != f"{scheme}://{host.lower()}":
             raise Refused("forbidden", "this Origin is not allowed; see allowed_origins")

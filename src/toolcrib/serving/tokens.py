@@ -4,14 +4,11 @@ else's: changed by commands, followed by running servers.
 
 from __future__ import annotations
 
-import fcntl
 import hmac
-import json
 import logging
 import os
 import re
 import secrets
-import stat
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -25,6 +22,7 @@ from pydantic.dataclasses import dataclass as validated_dataclass
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import UsageError
 from toolcrib.runtime.principal import OWNER, RESERVED_NAMES, Principal, Role
+from toolcrib.serving.private_file import locked, private_text, replace_json, stamp_of
 
 _log = logging.getLogger(__name__)
 
@@ -33,8 +31,8 @@ _VERSION: Final = 1
 _NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}"
 TOKEN_PREFIX: Final = "tc_"
 """How every generated token begins, so that people and secret scanners recognise one."""
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _GENERATED: Final = re.compile(r"tc_([a-z2-7]{12})_([A-Za-z0-9_-]{43})")
+_FINGERPRINT_DIGITS: Final = 8
 _ID_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 
 
@@ -45,10 +43,14 @@ class TokenParts(NamedTuple):
     secret: str
 
 
+def new_id() -> str:
+    """A new random id, which is no secret."""
+    return "".join(secrets.choice(_ID_ALPHABET) for _ in range(12))
+
+
 def new_token() -> str:
     """A new random token: `tc_`, its id, and 256 random bits."""
-    token_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(12))
-    return f"{TOKEN_PREFIX}{token_id}_{secrets.token_urlsafe(32)}"
+    return f"{TOKEN_PREFIX}{new_id()}_{secrets.token_urlsafe(32)}"
 
 
 def token_parts(token: str) -> TokenParts | None:
@@ -101,6 +103,20 @@ class Tokens:
                 match = principal
         return match
 
+    @property
+    def principals(self) -> tuple[Principal, ...]:
+        """Whose tokens these are."""
+        return tuple(dict.fromkeys(principal for _, principal in self._known))
+
+    def fingerprint(self, principal: Principal) -> str | None:
+        """What changes when the tokens of a principal do; None when it has none. Too short to be
+        of use to whoever wants to guess a token.
+        """
+        digests = sorted(digest for digest, whose in self._known if whose == principal)
+        if not digests:
+            return None
+        return sha256(b"sign-in" + b"".join(digests)).hexdigest()[:_FINGERPRINT_DIGITS]
+
 
 def state_folder() -> Path:
     """The folder of this user's state."""
@@ -138,22 +154,6 @@ def owner_token(path: Path) -> str:
         return Token(lines[0]).secret
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
-
-
-def private_text(path: Path, what: str) -> str:
-    """The text of a file that only this user can read. Raises `UsageError` otherwise."""
-    try:
-        # A symbolic link could lead to a file that another user chose.
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        raise UsageError(f"the {what} {path} cannot be read: {error.strerror}") from None
-    with os.fdopen(handle, encoding="utf-8", errors="replace") as file:
-        facts = os.fstat(file.fileno())
-        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
-            raise UsageError(f"the {what} {path} must be a regular file of the current user")
-        if facts.st_mode & _OTHERS:
-            raise UsageError(f"other users may read the {what} {path}; run: chmod 600 {path}")
-        return file.read()
 
 
 def _make(path: Path) -> None:
@@ -313,16 +313,10 @@ class TokenFile:
 
     @contextmanager
     def _change(self) -> Generator[list[TokenRecord]]:
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = self.path.with_name(f"{self.path.name}.lock")
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        with locked(self.path):
             records = list(self.records())
             yield records
             _replace(self.path, records)
-        finally:
-            os.close(handle)
 
 
 def _issue(fields: dict[str, Any]) -> IssuedToken:
@@ -352,25 +346,8 @@ def _matching(records: Iterable[TokenRecord], wanted: str, path: Path) -> tuple[
 
 
 def _replace(path: Path, records: Iterable[TokenRecord]) -> None:
-    content = {"version": _VERSION, "tokens": [asdict(record) for record in records]}
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            json.dump(content, file, indent=2)
-            file.write("\n")
-            file.flush()
-            # A token that was revoked must not come back with the power.
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    # A token that was revoked must not come back with the power.
+    replace_json(path, {"version": _VERSION, "tokens": [asdict(record) for record in records]})
 
 
 class WatchedTokens:
@@ -380,7 +357,7 @@ class WatchedTokens:
 
     def __init__(self, file: TokenFile) -> None:
         self._file = file
-        self._stamp = self._stamp_now()
+        self._stamp = stamp_of(self._file.path)
         self._records = _by_id(file.records())
 
     def record_of(self, parts: TokenParts, token: bytes) -> TokenRecord | None:
@@ -398,8 +375,18 @@ class WatchedTokens:
         current = self._records.get(record.id)
         return None if current is None or current.sha256 != record.sha256 else current
 
+    def record_with(self, token_id: str) -> TokenRecord | None:
+        """The record of this id in the file now, whether or not it has expired."""
+        self._look()
+        return self._records.get(token_id)
+
+    @property
+    def file(self) -> TokenFile:
+        """The file."""
+        return self._file
+
     def _look(self) -> None:
-        stamp = self._stamp_now()
+        stamp = stamp_of(self._file.path)
         if stamp == self._stamp:
             return
         self._stamp = stamp
@@ -412,13 +399,6 @@ class WatchedTokens:
             _log.error("the tokens were not loaded again, the last ones stay: %s", error)
         else:
             _log.info("%s has changed: %d tokens", self._file.path, len(self._records))
-
-    def _stamp_now(self) -> tuple[int, ...] | None:
-        try:
-            facts = os.stat(self._file.path, follow_symlinks=False)
-        except OSError:
-            return None
-        return facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size
 
 
 def _by_id(records: Iterable[TokenRecord]) -> dict[str, TokenRecord]:

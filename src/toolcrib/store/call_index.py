@@ -32,6 +32,7 @@ from toolcrib.store.call_query import (
     RowStatus,
     is_hosted,
 )
+from toolcrib.store.session_query import SessionCount
 
 PROMPT_KINDS: Final = frozenset({PromptStarted.kind, PromptResumed.kind})
 ROW_KINDS: Final = frozenset(
@@ -303,6 +304,8 @@ class CallFold:
     def __init__(self, owner: str | None, prices: Prices = UNKNOWN_PRICES) -> None:
         self.rows: list[CallRow] = []
         self.last_seq = 0
+        self.count = SessionCount()
+        """What the rows and the prompts are together."""
         self._owner = owner
         self._prices = prices
         self._open: dict[str, int] = {}
@@ -321,18 +324,23 @@ class CallFold:
             return
         if record.kind in PROMPT_KINDS:
             prompt = prompt_facts(record)
-            turn = read_payload(record.payload).get("turn") or 0
+            facts = read_payload(record.payload)
+            turn = facts.get("turn") or 0
+            self.count.take_prompt(record, facts)
             self._prompts[turn] = resumed(self._prompts.get(turn), prompt)
         elif record.kind == ModelResponded.kind:
             turn = read_payload(record.payload).get("turn") or 0
             row = model_row(record, self._prompts.get(turn), self._owner, self._prices)
             self.rows.append(row)
+            self.count.take_row(None, row)
             self._count(row)
         elif record.kind in ROW_KINDS and record.call_id is not None:
             self._change(record.call_id, record)
 
-    def drop(self, up_to: int) -> None:
-        """Forget ended calls up to a record, whose payloads were deleted."""
+    def drop(self, up_to: int, later: Iterable[Record]) -> None:
+        """Forget ended calls up to a record, whose payloads were deleted. `later` are the records
+        after it.
+        """
         kept = [row for row in self.rows if row.seq > up_to or row.status in OPEN_STATUSES]
         self.rows = kept
         self._open = {
@@ -340,6 +348,13 @@ class CallFold:
             for index, row in enumerate(kept)
             if row.call_id is not None and row.status in OPEN_STATUSES
         }
+        self.count = SessionCount()
+        for row in sorted(kept, key=lambda row: row.seq):
+            if not is_bare(row):
+                self.count.take_row(None, row)
+        for record in later:
+            if record.kind == PromptStarted.kind and record.payload is not None:
+                self.count.take_prompt(record, read_payload(record.payload))
 
     def _change(self, call_id: str, record: Record) -> None:
         index = self._open.get(call_id)
@@ -353,6 +368,9 @@ class CallFold:
         has_ended = row.status not in OPEN_STATUSES
         if has_ended and call_id in self._spent and not is_hosted(row):
             row = with_spent(row, self._spent.pop(call_id))
+        if not is_bare(row):
+            before = None if current is None or is_bare(current) else current
+            self.count.take_row(before, row)
         if index is None:
             if not has_ended:
                 self._open[call_id] = len(self.rows)

@@ -17,7 +17,8 @@ RowKind = Literal["tool", "model"]
 """What was called: a tool, or a model (one request of a prompt)."""
 RowStatus = Literal["completed", "failed", "denied", "waiting", "approved", "running", "in_doubt"]
 RowDecision = Literal["allowed", "denied", "edited", "answered", "expired"]
-SumKey = Literal["day", "tool", "principal", "model"]
+SumKey = Literal["day", "tool", "tool_id", "principal", "model"]
+"""`tool_id` is `source/name`: tools of one name from two sources are two."""
 
 ROW_STATUSES: Final[tuple[RowStatus, ...]] = get_args(RowStatus)
 ROW_DECISIONS: Final[tuple[RowDecision, ...]] = get_args(RowDecision)
@@ -145,6 +146,8 @@ class UsageSum:
     theirs."""
     prices: tuple[str, ...] = ()
     """The tables of prices that the cost was computed with."""
+    last_at: float | None = None
+    """When the newest call of a tool was asked for; None when there is none."""
 
 
 FAILED_STATUSES: Final = frozenset[RowStatus]({"failed", "denied", "in_doubt"})
@@ -154,9 +157,20 @@ def sum_calls(rows: Iterable[CallRow], key: SumKey) -> list[UsageSum]:
     """The sums of calls by day, tool, principal or model, in the order of their keys."""
     groups: dict[str | None, list[CallRow]] = {}
     for row in rows:
-        if key not in ("tool", "model") or row.kind == key:
+        if kind_summed(key) in (None, row.kind):
             groups.setdefault(_key_of(row, key), []).append(row)
     return [_sum_of(name, groups[name], key) for name in sorted(groups, key=lambda n: n or "")]
+
+
+def kind_summed(key: SumKey) -> RowKind | None:
+    """The one kind of calls that sums by this key are of; None for both."""
+    match key:
+        case "tool" | "tool_id":
+            return "tool"
+        case "model":
+            return "model"
+        case "day" | "principal":
+            return None
 
 
 def _key_of(row: CallRow, key: SumKey) -> str | None:
@@ -165,6 +179,8 @@ def _key_of(row: CallRow, key: SumKey) -> str | None:
             return day_of(row.at)
         case "tool":
             return row.tool
+        case "tool_id":
+            return f"{row.source or ''}/{row.tool or ''}"
         case "principal":
             return row.principal
         case "model":
@@ -182,7 +198,7 @@ def _sum_of(name: str | None, rows: Sequence[CallRow], key: SumKey) -> UsageSum:
     # By tool, what counts is also what the tools asked models for; elsewhere that is in the
     # requests.
     hosted = [row for row in tools if is_hosted(row)]
-    spenders = tools if key == "tool" else [*requests, *hosted]
+    spenders = tools if kind_summed(key) == "tool" else [*requests, *hosted]
     durations = sorted(row.duration_seconds for row in tools if row.status not in OPEN_STATUSES)
     costs = [round(row.cost * NANO) for row in spenders if row.cost is not None]
     return UsageSum(
@@ -198,6 +214,7 @@ def _sum_of(name: str | None, rows: Sequence[CallRow], key: SumKey) -> UsageSum:
         cost=sum(costs) / NANO if costs else None,
         unpriced=sum(row.cost is None for row in [*requests, *hosted]),
         prices=tuple(sorted({row.prices for row in spenders if row.prices is not None})),
+        last_at=max((row.at for row in tools), default=None),
     )
 
 

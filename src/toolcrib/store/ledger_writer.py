@@ -200,11 +200,17 @@ class MemoryRecords:
             self._sealed.extend(map(_without_place, records))
 
     def read(
-        self, after: int, *, kinds: Collection[str] | None = None, newest_first: bool = False
+        self,
+        after: int,
+        *,
+        before: int | None = None,
+        kinds: Collection[str] | None = None,
+        newest_first: bool = False,
     ) -> Iterator[Record]:
-        """Records with `seq > after`, of these kinds or of all."""
+        """Records with `after < seq < before`, of these kinds or of all."""
         self._seal()
-        sealed, session_id = self._sealed[after:], self._session_id
+        end = None if before is None else max(before - 1, 0)
+        sealed, session_id = self._sealed[after:end], self._session_id
         numbered = enumerate(sealed, start=after + 1)
         return (
             Record(session_id, seq, *facts)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from toolcrib.prices.table import Prices
     from toolcrib.store.call_index import CallFold
     from toolcrib.store.call_query import CallQuery, CallRow, Place, SumKey, UsageSum
+    from toolcrib.store.session_query import SessionQuery, SessionSummary
 
 T = TypeVar("T")
 
@@ -150,26 +151,53 @@ class MemoryStore(MemoryInbox):
 
     def sessions(
         self,
+        query: SessionQuery | None = None,
         *,
-        owner: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-        newest_first: bool = False,
         cursor: str | None = None,
         limit: int = PAGE_SIZE,
     ) -> StorePage[SessionInfo]:
-        """The sessions of a principal, or every session, created in this time; oldest first."""
+        """The sessions that a query asks for, or every session; oldest first unless it says so."""
+        from toolcrib.store.session_query import EVERY_SESSION
+
+        query = query or EVERY_SESSION
 
         def is_wanted(session: _Session) -> bool:
             return (
-                owner in (None, session.owner)
-                and (since is None or session.created_at >= since)
-                and (until is None or session.created_at < until)
+                query.owner in (None, session.owner)
+                and (query.since is None or session.created_at >= query.since)
+                and (query.until is None or session.created_at < query.until)
+                and (not query.reads_index or self._is_found(session, query))
             )
 
+        newest_first = query.newest_first
         with self._lock:
             page = self._sessions.page(cursor, limit, is_wanted, newest_first=newest_first)
             return StorePage(tuple(session.info() for session in page.items), page.cursor)
+
+    def summaries(self, session_ids: Collection[str]) -> dict[str, SessionSummary]:
+        """The titles and counts of these sessions, as far as they are there."""
+        with self._lock:
+            known = [(each, self._sessions.get(each)) for each in session_ids]
+            return {each: self._summary(session) for each, session in known if session is not None}
+
+    def _summary(self, session: _Session) -> SessionSummary:
+        waiting = self._count_pending(session.session_id)
+        return session.call_fold(self.prices).count.summary(waiting)
+
+    def _is_found(self, session: _Session, query: SessionQuery) -> bool:
+        """Whether a session passes the filters about what happened in it."""
+        from toolcrib.store.call_index import is_bare
+        from toolcrib.store.session_query import SessionWords
+
+        summary = self._summary(session)
+        rows = [row for row in session.call_fold(self.prices).rows if not is_bare(row)]
+        words = SessionWords(session.session_id, session.owner, summary.title, session.settings)
+        return (
+            query.has_failures in (None, summary.failures > 0)
+            and query.is_waiting in (None, summary.waiting > 0)
+            and (query.tool is None or any(query.is_tool(row.tool) for row in rows))
+            and words.have(query.words)
+        )
 
     def session(self, session_id: str) -> SessionInfo:
         """One session. Raises `SessionNotFound`."""
@@ -181,15 +209,17 @@ class MemoryStore(MemoryInbox):
         session_id: str,
         *,
         after: int = 0,
+        before: int | None = None,
         limit: int | None = None,
         kinds: Collection[str] | None = None,
         newest_first: bool = False,
     ) -> Iterator[Record]:
-        """Records with `seq > after`. Raises `SessionNotFound`."""
+        """Records with `after < seq < before`. Raises `SessionNotFound`."""
         with self._lock:
             records = self._known(session_id).records
         # Not under the lock: there may be much to seal first.
-        return islice(records.read(after, kinds=kinds, newest_first=newest_first), limit)
+        matches = records.read(after, before=before, kinds=kinds, newest_first=newest_first)
+        return islice(matches, limit)
 
     def head(self, session_id: str) -> Head | None:
         """The end of the ledger, None while it is empty. Raises `SessionNotFound`."""
@@ -257,7 +287,7 @@ class MemoryStore(MemoryInbox):
         """Delete payloads, artifacts and used approvals."""
         with self._lock:
             session = self._leased_session(lease)
-            session.call_fold(self.prices).drop(up_to)
+            session.call_fold(self.prices).drop(up_to, session.records.read(up_to))
             session.records.drop_payloads(up_to)
             session.artifacts.clear()
             self._forget_used(lease.session_id)

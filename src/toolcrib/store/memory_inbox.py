@@ -122,6 +122,13 @@ class MemoryInbox(ABC):
         """How often the inbox has changed."""
         return self._approvals.changes
 
+    def _count_pending(self, session_id: str) -> int:
+        """How many requests of a session are pending."""
+        return sum(
+            filed.state == "pending" and filed.request.session_id == session_id
+            for _, filed in self._approvals.by_id.values()
+        )
+
     def approval(self, approval_id: str) -> FiledApproval | None:
         """One request of the inbox."""
         with self._lock:

@@ -20,6 +20,7 @@ from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
 from toolcrib.store.codec import unpacked_artifact
 from toolcrib.store.leases import Leases
 from toolcrib.store.ledger_writer import DurableLedger
+from toolcrib.store.session_query import EVERY_SESSION, SessionQuery, SessionSummary
 from toolcrib.store.sqlite_call_reader import CallIndexReader
 from toolcrib.store.sqlite_calls import PriceSource, fill_index
 from toolcrib.store.sqlite_reader import Reader
@@ -146,16 +147,17 @@ class SqliteStore:
 
     def sessions(
         self,
+        query: SessionQuery | None = None,
         *,
-        owner: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-        newest_first: bool = False,
         cursor: str | None = None,
         limit: int = PAGE_SIZE,
     ) -> StorePage[SessionInfo]:
-        """The sessions of a principal, or every session, created in this time; oldest first."""
-        return self._read().sessions(owner, since, until, cursor, limit, newest_first=newest_first)
+        """The sessions that a query asks for, or every session; oldest first unless it says so."""
+        return self._read().sessions(query or EVERY_SESSION, cursor, limit)
+
+    def summaries(self, session_ids: Collection[str]) -> dict[str, SessionSummary]:
+        """The titles and counts of these sessions, as far as they are there."""
+        return self._read().summaries(session_ids)
 
     def session(self, session_id: str) -> SessionInfo:
         """One session. Raises `SessionNotFound`."""
@@ -166,14 +168,15 @@ class SqliteStore:
         session_id: str,
         *,
         after: int = 0,
+        before: int | None = None,
         limit: int | None = None,
         kinds: Collection[str] | None = None,
         newest_first: bool = False,
     ) -> Iterator[Record]:
-        """Records with `seq > after`. Raises `SessionNotFound`."""
+        """Records with `after < seq < before`. Raises `SessionNotFound`."""
         self._read().session(session_id)
         return self._read().records(
-            session_id, after, limit=limit, kinds=kinds, newest_first=newest_first
+            session_id, after, before=before, limit=limit, kinds=kinds, newest_first=newest_first
         )
 
     def head(self, session_id: str) -> Head | None:

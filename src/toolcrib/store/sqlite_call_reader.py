@@ -26,6 +26,7 @@ from toolcrib.store.call_query import (
     UsageSum,
     cursor_at,
     day_of,
+    kind_summed,
     page_of,
     percentile,
     place_of,
@@ -66,9 +67,12 @@ _STRAY: Final = (
     "SELECT count(*) FROM calls c LEFT JOIN names n ON n.id = c.session"
     " LEFT JOIN records r ON r.id = c.id WHERE r.session_id IS NOT n.name"
 )
+_LOW_BITS: Final = 2**31 - 1
 _SUM_KEYS: Final[dict[SumKey, str]] = {
     "day": f"CAST(at / {SECONDS_A_DAY} AS INTEGER)",
     "tool": "tool",
+    # Two numbers of names in one: neither has more than 31 bits.
+    "tool_id": "(ifnull(source, 0) << 31) | ifnull(tool, 0)",
     "principal": "principal",
     "model": "model",
 }
@@ -122,8 +126,8 @@ class CallIndexReader:
         """The sums of the calls that a query asks for."""
         with self._connection() as connection:
             conditions, parameters = _conditions(connection, query, is_sum=True)
-            if key in ("tool", "model"):
-                conditions = (*conditions, f"kind = {KINDS.index(key)}")
+            if (kind := kind_summed(key)) is not None:
+                conditions = (*conditions, f"kind = {KINDS.index(kind)}")
             where = " AND ".join(("1", *conditions))
             totals = connection.execute(_totals(key, where), parameters).fetchall()
             durations = _durations(connection, key, where, parameters)
@@ -319,7 +323,7 @@ def _totals(key: SumKey, where: str) -> str:
     # By tool, what counts is also what the tools asked models for; elsewhere that is in the
     # requests.
     billed = f"(kind = {model} OR (kind = {tool} AND input_tokens = 0 AND output_tokens IS NULL))"
-    spender = f"kind = {tool}" if key == "tool" else billed
+    spender = f"kind = {tool}" if kind_summed(key) == "tool" else billed
     return (
         f"SELECT {_SUM_KEYS[key]} AS key, total(kind = {tool}),"
         f" total(kind = {tool} AND status IN ({_status_numbers(sorted(FAILED_STATUSES))})),"
@@ -328,7 +332,8 @@ def _totals(key: SumKey, where: str) -> str:
         f" total(CASE WHEN {spender} THEN output_tokens END),"
         f" sum(CASE WHEN {spender} THEN nanos END),"
         f" total({billed} AND nanos IS NULL),"
-        f" group_concat(DISTINCT CASE WHEN {spender} THEN prices END)"
+        f" group_concat(DISTINCT CASE WHEN {spender} THEN prices END),"
+        f" max(CASE WHEN kind = {tool} THEN at END)"
         f" FROM calls WHERE {where} GROUP BY key"
     )
 
@@ -351,13 +356,19 @@ def _durations(
 def _key_name(key: SumKey, value: int | None, names: Mapping[int, str]) -> str | None:
     if value is None:
         return None
-    return day_of(value * SECONDS_A_DAY) if key == "day" else names[value]
+    match key:
+        case "day":
+            return day_of(value * SECONDS_A_DAY)
+        case "tool_id":
+            return f"{names.get(value >> 31, '')}/{names.get(value & _LOW_BITS, '')}"
+        case "tool" | "principal" | "model":
+            return names[value]
 
 
 def _sum(
     row: Row, name: str | None, durations: Sequence[float], names: Mapping[int, str]
 ) -> UsageSum:
-    _, calls, failures, waited, requests, tokens_in, tokens_out, nanos, unpriced, prices = row
+    _, calls, failures, waited, requests, tokens_in, tokens_out, nanos, unpriced, prices, last = row
     tables = {names[int(number)] for number in prices.split(",")} if prices else set[str]()
     return UsageSum(
         key=name,
@@ -372,4 +383,5 @@ def _sum(
         cost=None if nanos is None else nanos / NANO,
         unpriced=int(unpriced),
         prices=tuple(sorted(tables)),
+        last_at=last,
     )

@@ -37,6 +37,7 @@ from toolcrib.store.call_query import (
     RowKind,
     is_hosted,
 )
+from toolcrib.store.sqlite_summaries import SummaryChanges
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -115,6 +116,7 @@ class CallChanges:
         self._rows: dict[int, CallRow] = {}
         self._open: dict[tuple[str, str], int] = {}
         self._has_parts = False
+        self._summaries = SummaryChanges(connection)
         # Asked once: in most stores no call waits, and no tool asks a model.
         self._may_be_open: bool | None = None
         self._may_have_spent: bool | None = None
@@ -137,6 +139,7 @@ class CallChanges:
             self._connection.executemany(_INSERT, rows)
             self._may_be_open = None
             self._may_have_spent = None
+        self._summaries.write()
         self._rows, self._open, self._has_parts = {}, {}, False
 
     def _change(self, row_id: int, record: Record) -> None:
@@ -145,6 +148,7 @@ class CallChanges:
         # A start alone is no row: while it runs, the call lies in the table of open calls.
         if known is None and record.kind == CallStarted.kind:
             return
+        counted = known[1] if known else None
         if known is None and record.kind == CallInDoubt.kind:
             known = self._start_of(session_id, call_id)
         row = changed_row(known[1] if known else None, record, self._owner(session_id))
@@ -156,6 +160,7 @@ class CallChanges:
         else:
             self._open.pop((session_id, call_id), None)
             row = self._with_spent(row)
+        self._summaries.take_row(counted, row)
         self._rows[row_id] = row
 
     def _open_row(self, session_id: str, call_id: str) -> tuple[int, CallRow] | None:
@@ -211,6 +216,7 @@ class CallChanges:
         owner = self._owner(record.session_id)
         row = model_row(record, prompt, owner, self._prices(), is_repriced=self._is_repriced)
         self._rows[row_id] = row
+        self._summaries.take_row(None, row)
         self._has_parts = self._has_parts or row.parent_call_id is not None
 
     def _prompt(self, session_id: str, turn: int) -> PromptFacts | None:
@@ -219,7 +225,9 @@ class CallChanges:
         return None if row is None else PromptFacts(*row)
 
     def _keep_prompt(self, record: Record) -> None:
-        turn = read_payload(record.payload or b"{}").get("turn") or 0
+        payload = read_payload(record.payload or b"{}")
+        self._summaries.take_prompt(record, payload)
+        turn = payload.get("turn") or 0
         facts = resumed(self._prompt(record.session_id, turn), prompt_facts(record))
         key = (self._number("session", record.session_id), turn)
         about = (facts.principal, facts.transport, facts.provider, facts.model)
@@ -340,7 +348,7 @@ _AT_ONCE: Final = 2_000
 
 def fill_index(connection: sqlite3.Connection, prices: PriceSource) -> int:
     """Make the index anew from all records; returns how many of them it was made of."""
-    for table in ("calls", "prompts", "names"):
+    for table in ("calls", "prompts", "names", "summaries"):
         connection.execute(f"DELETE FROM {table}")
     kinds, last, count = sorted(INDEXED_KINDS), 0, 0
     while rows := connection.execute(_RECORDS, (last, *kinds, _AT_ONCE)).fetchall():

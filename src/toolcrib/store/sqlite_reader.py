@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from threading import Lock
 from types import NoneType
 from typing import Any
@@ -13,7 +13,14 @@ from toolcrib.errors import LedgerBroken, SessionNotFound, StoreError
 from toolcrib.ledger.record import Head, Record
 from toolcrib.store.codec import decode_open_call, decode_settings
 from toolcrib.store.leases import is_held
+from toolcrib.store.session_query import SessionQuery, SessionSummary
 from toolcrib.store.sqlite_schema import IS_RARE, RARE_KINDS, SqliteFile
+from toolcrib.store.sqlite_summaries import (
+    casefold,
+    session_conditions,
+    summaries_statement,
+    summary_of,
+)
 from toolcrib.store.store import OpenCall, SessionInfo, StorePage
 from toolcrib.store.vault import Vault
 
@@ -21,8 +28,8 @@ Row = tuple[Any, ...]
 
 _ROWS_AT_ONCE = 500
 _SESSIONS = (
-    "SELECT session_id, created_at, settings, head_seq, head_hash, holder, expires_at, owner, rowid"
-    " FROM sessions"
+    "SELECT s.session_id, s.created_at, s.settings, s.head_seq, s.head_hash, s.holder,"
+    " s.expires_at, s.owner, s.rowid FROM sessions s"
 )
 _FIELDS = (
     "SELECT r.session_id, r.seq, r.kind, r.at, r.call_id, p.payload, r.payload_digest, r.previous,"
@@ -59,46 +66,54 @@ class Reader:
 
     def rows(self, statement: str, *parameters: object) -> list[Row]:
         """Every row of one query."""
+        return self._use(lambda connection: connection.execute(statement, parameters).fetchall())
+
+    def _use(self, read: Callable[[sqlite3.Connection], list[Row]]) -> list[Row]:
         with self._lock:
             if self._connection is None:
                 raise StoreError(f"the store {self._file.path} is closed; open it again")
             try:
-                return self._connection.execute(statement, parameters).fetchall()
+                return read(self._connection)
             except sqlite3.Error as error:
                 raise self._file.explain(error) from error
 
     def sessions(
-        self,
-        owner: str | None,
-        since: float | None,
-        until: float | None,
-        cursor: str | None,
-        limit: int,
-        *,
-        newest_first: bool,
+        self, query: SessionQuery, cursor: str | None, limit: int
     ) -> StorePage[SessionInfo]:
-        """The sessions of a principal, or every session, created in this time; oldest first."""
-        order, sign = ("DESC", "<") if newest_first else ("ASC", ">")
-        created_at, row_id = (cursor or ("inf 0" if newest_first else "-inf 0")).split()
-        wanted: list[tuple[str, tuple[object, ...]]] = [
-            (f"(created_at, rowid) {sign} (?, ?)", (float(created_at), int(row_id)))
-        ]
-        for condition, value in (
-            ("owner = ?", owner),
-            ("created_at >= ?", since),
-            ("created_at < ?", until),
-        ):
-            if value is not None:
-                wanted.append((condition, (value,)))
-        where = " AND ".join(condition for condition, _ in wanted)
-        parameters = [value for _, values in wanted for value in values]
-        rows = self.rows(
-            f"{_SESSIONS} WHERE {where} ORDER BY created_at {order}, rowid {order} LIMIT ?",
-            *parameters,
-            limit + 1,
-        )
+        """A page of the sessions that a query asks for."""
+        order, sign = ("DESC", "<") if query.newest_first else ("ASC", ">")
+        created_at, row_id = (cursor or ("inf 0" if query.newest_first else "-inf 0")).split()
+        place = (f"(s.created_at, s.rowid) {sign} (?, ?)", (float(created_at), int(row_id)))
+
+        def read(connection: sqlite3.Connection) -> list[Row]:
+            wanted = [place, *session_conditions(connection, query)]
+            where = " AND ".join(condition for condition, _ in wanted)
+            parameters = [value for _, values in wanted for value in values]
+            return connection.execute(
+                f"{_SESSIONS} LEFT JOIN summaries m ON m.session_id = s.session_id WHERE {where}"
+                f" ORDER BY s.created_at {order}, s.rowid {order} LIMIT ?",
+                (*parameters, limit + 1),
+            ).fetchall()
+
+        rows = self._search(read) if query.reads_index else self._use(read)
         end = f"{rows[limit - 1][1]!r} {rows[limit - 1][-1]}" if len(rows) > limit else None
         return StorePage(tuple(self._info(row) for row in rows[:limit]), end)
+
+    def summaries(self, session_ids: Collection[str]) -> dict[str, SessionSummary]:
+        """The titles and counts of these sessions."""
+        rows = self.rows(summaries_statement(session_ids), *session_ids)
+        return {row[0]: summary_of(row) for row in rows}
+
+    def _search(self, read: Callable[[sqlite3.Connection], list[Row]]) -> list[Row]:
+        """Read on a connection of its own: a search may take long, and delays no other read."""
+        connection = self._file.connect(read_only=True)
+        try:
+            connection.create_function("casefold", 1, casefold, deterministic=True)
+            return read(connection)
+        except sqlite3.Error as error:
+            raise self._file.explain(error) from error
+        finally:
+            connection.close()
 
     def numbered_page(
         self, statement: str, parameters: tuple[object, ...], cursor: str | None, limit: int
@@ -112,7 +127,7 @@ class Reader:
 
     def session(self, session_id: str) -> SessionInfo:
         """One session. Raises `SessionNotFound`."""
-        rows = self.rows(f"{_SESSIONS} WHERE session_id = ?", session_id)
+        rows = self.rows(f"{_SESSIONS} WHERE s.session_id = ?", session_id)
         if not rows:
             raise SessionNotFound(f"there is no session {session_id!r} in {self._file.path}")
         return self._info(rows[0])
@@ -122,6 +137,7 @@ class Reader:
         session_id: str,
         after: int,
         *,
+        before: int | None = None,
         limit: int | None = None,
         kinds: Collection[str] | None = None,
         newest_first: bool = False,
@@ -133,7 +149,8 @@ class Reader:
         is_rare = bool(names) and _RARE_KINDS.issuperset(names)
         selected = _RARE_RECORDS if is_rare else _RECORDS
         statement = f"{selected}{of_kinds} ORDER BY r.seq {order} LIMIT ?"
-        before, left = _NO_END, _NO_END if limit is None else limit
+        before = _NO_END if before is None else before
+        left = _NO_END if limit is None else limit
         while left > 0:
             count = min(left, _ROWS_AT_ONCE)
             rows = self.rows(statement, session_id, after, before, *names, count)

@@ -32,6 +32,7 @@ from toolcrib.store.codec import (
 )
 from toolcrib.store.leases import check_free, check_lease, lost
 from toolcrib.store.sqlite_calls import CallChanges, PriceSource, forget_calls
+from toolcrib.store.sqlite_summaries import count_again
 from toolcrib.store.store import (
     ApprovalFiled,
     ApprovalUsed,
@@ -246,7 +247,16 @@ def _blame(connection: sqlite3.Connection, commits: Sequence[tuple[Lease, Commit
     raise StoreError("a commit was refused, and neither its lease nor its records say why")
 
 
-_OF_SESSION = ("records", "open_calls", "approvals", "grants", "artifacts", "keys", "sessions")
+_OF_SESSION = (
+    "records",
+    "open_calls",
+    "approvals",
+    "grants",
+    "artifacts",
+    "keys",
+    "sessions",
+    "summaries",
+)
 _DELETE_PAYLOADS = (
     "DELETE FROM payloads WHERE id IN"
     " (SELECT id FROM records WHERE session_id = ? AND seq <= ifnull(?, seq))"
@@ -261,6 +271,8 @@ def delete_payloads(connection: sqlite3.Connection, lease: Lease, up_to: int) ->
     connection.execute("DELETE FROM artifacts WHERE session_id = ?", of_session)
     connection.execute("DELETE FROM approvals WHERE session_id = ? AND state = 'used'", of_session)
     forget_calls(connection, lease.session_id, up_to)
+    # A title is words of a payload.
+    count_again(connection, lease.session_id)
 
 
 def delete_session(

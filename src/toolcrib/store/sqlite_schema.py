@@ -193,16 +193,29 @@ _VERSION_4 = f"""
 CREATE INDEX rare_records ON records (session_id, seq) WHERE {IS_RARE};
 """
 
+_VERSION_5 = """
+CREATE TABLE summaries (
+    session_id TEXT PRIMARY KEY,
+    prompt     TEXT,
+    tool       TEXT,
+    prompts    INTEGER NOT NULL,
+    calls      INTEGER NOT NULL,
+    failures   INTEGER NOT NULL,
+    nanos      INTEGER
+) WITHOUT ROWID;
+CREATE INDEX sessions_by_time ON sessions (created_at);
+"""
+
 BY_DEADLINE = "ifnull(deadline, 9e999)"
 TOOL_NAME = "json_extract(CAST(request AS TEXT), '$.tool.name')"
 """What the inbox is ordered and searched by, as its indexes have it."""
 
-_VERSION_5 = f"""
+_VERSION_6 = f"""
 CREATE INDEX approvals_in_order ON approvals (state, {BY_DEADLINE}, filed);
 CREATE INDEX approvals_by_tool ON approvals ({TOOL_NAME}, filed);
 """
 
-_MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
+_MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
 """What leads from each version to the next; a new file goes through all of them, so that new and
 migrated files are laid out alike. Statements end with a semicolon and hold no other.
 """
@@ -211,6 +224,8 @@ SCHEMA_VERSION = len(_MIGRATIONS)
 
 _INDEXED_SINCE = 3
 """The first version with an index of calls."""
+_SUMMARISED_SINCE = 5
+"""The first version with titles and counts of sessions."""
 
 _WAL_ATTEMPTS = 100
 
@@ -324,6 +339,8 @@ def _ensure_schema(connection: sqlite3.Connection, path: Path) -> None:
                 connection.execute(statement)
         if version < _INDEXED_SINCE:
             _fill_calls(connection)
+        elif version < _SUMMARISED_SINCE:
+            _fill_summaries(connection)
         connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
         connection.execute("COMMIT")
     except BaseException:
@@ -339,6 +356,13 @@ def _fill_calls(connection: sqlite3.Connection) -> None:
     from toolcrib.store.sqlite_calls import fill_index
 
     fill_index(connection, published_prices)
+
+
+def _fill_summaries(connection: sqlite3.Connection) -> None:
+    """Count what is in an older file that has an index of calls."""
+    from toolcrib.store.sqlite_summaries import fill_summaries
+
+    fill_summaries(connection)
 
 
 def _log_upgrade(path: Path, version: int) -> None:

@@ -23,11 +23,16 @@ if TYPE_CHECKING:
     from toolcrib.store.approval_query import ApprovalQuery, InboxPage
     from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
     from toolcrib.store.ledger_writer import Ledger
+    from toolcrib.store.session_query import SessionQuery, SessionSummary
 
 T = TypeVar("T")
 
 OpenCallState = Literal["waiting", "started", "deferred", "in_doubt"]
 ApprovalState = Literal["pending", "decided", "used"]
+TitleSource = Literal["prompt", "call"]
+"""What the title of a session is: the words of its first prompt, or the name of the first tool that
+was called.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,15 +273,16 @@ class LedgerStore(Protocol):
 
     def sessions(
         self,
+        query: SessionQuery | None = None,
         *,
-        owner: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-        newest_first: bool = False,
         cursor: str | None = None,
         limit: int = PAGE_SIZE,
     ) -> StorePage[SessionInfo]:
-        """The sessions of a principal, or every session, created in this time; oldest first."""
+        """The sessions that a query asks for, or every session; oldest first unless it says so."""
+        ...
+
+    def summaries(self, session_ids: Collection[str]) -> dict[str, SessionSummary]:
+        """The titles and counts of these sessions, as far as they are there, by an index."""
         ...
 
     def session(self, session_id: str) -> SessionInfo:
@@ -288,11 +294,12 @@ class LedgerStore(Protocol):
         session_id: str,
         *,
         after: int = 0,
+        before: int | None = None,
         limit: int | None = None,
         kinds: Collection[str] | None = None,
         newest_first: bool = False,
     ) -> Iterator[Record]:
-        """Records with `seq > after`, at most `limit`, of these event kinds or of all.
+        """Records with `after < seq < before`, at most `limit`, of these event kinds or of all.
 
         Records are read as the iterator advances: a reader that stops early has not loaded the
         rest. Raises `SessionNotFound`.

@@ -186,7 +186,7 @@ async def test_without_a_model_a_prompt_is_refused_clearly() -> None:
     async with wired_desk(shop()) as at:
         session_id = await at.open()
 
-        with pytest.raises(RequestError, match="set an adapter") as told:
+        with pytest.raises(RequestError, match="name one in") as told:
             await at.prompt(session_id, "Greet Ada.")
         assert (told.value.code, why(told.value)) == (-32011, "unavailable")
 

@@ -107,6 +107,7 @@ async def served(
     heartbeat: float = 15.0,
     listener: ListenerLimits | None = None,
     access_log: bool = False,
+    console: bool = True,
     metrics: PrometheusMetrics | None = None,
     **config: Any,
 ) -> AsyncGenerator[Served]:
@@ -126,6 +127,7 @@ async def served(
             heartbeat=heartbeat,
             limits=listener,
             access_log=access_log,
+            console=console,
             metrics=metrics,
         ) as server,
         httpx2.AsyncClient(

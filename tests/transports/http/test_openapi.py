@@ -10,6 +10,7 @@ import jsonschema_rs
 
 from tests.transports.http.served_runtime import Served, served
 from toolcrib.host_tools import HostToolDefinition, ToolContext
+from toolcrib.transports.http.accounts.routes import ACCOUNT_ROUTES
 from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES
 from toolcrib.transports.http.openapi import openapi_document
 from toolcrib.transports.http.routes import ROUTES, OperationRoute
@@ -35,7 +36,9 @@ async def test_the_document_is_served_and_names_every_operation() -> None:
 
     found = [each["operationId"] for path in document["paths"].values() for each in path.values()]
     assert document["openapi"].startswith("3.1")
-    assert sorted(found) == sorted(each.name for each in (*ROUTES, *FRONTEND_ROUTES))
+    assert sorted(found) == sorted(
+        each.name for each in (*ROUTES, *FRONTEND_ROUTES, *ACCOUNT_ROUTES)
+    )
 
 
 def test_every_schema_of_the_document_is_a_schema() -> None:

@@ -42,8 +42,8 @@ class Transcript:
                     self._inner.add(data.get("turn", 0))
             case "prompt.started" if is_replay and not self._is_inner(data):
                 yield _user(text_in(data, "text"), data)
-            case "model.text_delta" | "model.reasoning_delta" if not self._is_inner(data):
-                yield self._piece(event.kind, data)
+            case "model.text_delta" | "model.reasoning_delta" | "model.partial_reply":
+                yield from self._pieces(event.kind, data)
             case "turn.ended":
                 if data.get("outcome") != "waiting":
                     yield from self._calls.end_turn(data.get("turn", 0))
@@ -56,6 +56,14 @@ class Transcript:
             case _:
                 yield from self._calls.tell(event.kind, data)
 
+    def _pieces(self, kind: str, data: Mapping[str, Any]) -> Iterator[Update]:
+        if self._is_inner(data):
+            return
+        if kind == "model.partial_reply":
+            yield from self._partial(data)
+        else:
+            yield self._piece(kind, data)
+
     def _piece(self, kind: str, data: Mapping[str, Any]) -> Update:
         if kind == "model.reasoning_delta":
             self._thought_step = _step(data)
@@ -63,6 +71,17 @@ class Transcript:
         self._text_step = _step(data)
         self._restarts += data.get("is_restart") is True
         return _message(text_in(data, "text"), data, self._restarts)
+
+    def _partial(self, data: Mapping[str, Any]) -> Iterator[Update]:
+        """What is written of a reply that was begun before the session was followed."""
+        thoughts = [text for text in list_in(data, "reasoning") if isinstance(text, str)]
+        if self._thought_step != _step(data):
+            for index, text in enumerate(thoughts):
+                self._thought_step = _step(data)
+                yield _thought(text, {**data, "index": index})
+        if text_in(data, "text"):
+            is_restart = self._text_step == _step(data)
+            yield self._piece("model.text_delta", {**data, "is_restart": is_restart})
 
     def _responded(self, data: Mapping[str, Any]) -> Iterator[Update]:
         self._response_step = _step(data)

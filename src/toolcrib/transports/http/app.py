@@ -17,12 +17,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
+from toolcrib.clock import SYSTEM_CLOCK
 from toolcrib.errors import Refused
 from toolcrib.logs import redact_logs
 from toolcrib.serving.access import Access, AccessOptions, create_access
 from toolcrib.serving.auth import SUBPROTOCOL, PublicPage, headers_of, principal_of
 from toolcrib.serving.connections import CUT
-from toolcrib.serving.health import PLAIN_TEXT, HealthMiddleware, Readiness
+from toolcrib.serving.health import HealthMiddleware, Readiness
+from toolcrib.serving.login import LoginFailures
 from toolcrib.serving.refusals import (
     HttpRefused,
     as_bytes,
@@ -32,7 +34,10 @@ from toolcrib.serving.refusals import (
     status_of,
 )
 from toolcrib.serving.request_log import ServerWatch
+from toolcrib.transports.http.accounts.accounts import Accounts
+from toolcrib.transports.http.accounts.routes import ACCOUNT_ROUTES, OPEN_ROUTES, AccountEndpoint
 from toolcrib.transports.http.connections import Connections
+from toolcrib.transports.http.console import PAGE_PATHS, ConsolePage, NoConsole
 from toolcrib.transports.http.endpoint import OperationEndpoint
 from toolcrib.transports.http.frontends.endpoints import Frontends
 from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES
@@ -158,14 +163,16 @@ def create_app(
     *,
     connections: Connections | None = None,
     mcp: McpServer | None = None,
+    console: bool = True,
     **access_options: Unpack[AccessOptions],
 ) -> Starlette:
     """An application that serves a runtime to those whom the access options admit. Without
     `allowed_hosts` it answers to the loopback names only. The caller starts and closes the runtime.
-    `mcp` answers at `/mcp`; without it, that is an `McpServer` with the defaults.
+    `mcp` answers at `/mcp`; without it, that is an `McpServer` with the defaults. With `console`,
+    browsers get the console at `/`.
     """
     access = create_access(None, access_options)
-    return create_routes(runtime, access, connections or Connections(), mcp)
+    return create_routes(runtime, access, connections or Connections(), mcp, console=console)
 
 
 def create_routes(
@@ -174,21 +181,33 @@ def create_routes(
     connections: Connections,
     mcp: McpServer | None,
     watch: ServerWatch | None = None,
+    *,
+    console: bool = True,
 ) -> Starlette:
     """Every route of a runtime, behind one authentication, and the health checks before it."""
     watch = watch or ServerWatch(Readiness(lambda: runtime.is_ready, runtime.store))
     # They are tried in this order, and calls are most of the requests: by REST, then by MCP.
     calls, *others = _routes(runtime, connections)
-    routes = [calls, mcp_route(runtime, mcp, connections), *others, *watch.routes(runtime)]
+    failures = LoginFailures(on_failure=watch.on_login_failure)
+    routes = [
+        calls,
+        mcp_route(runtime, mcp, connections),
+        *others,
+        *_account_routes(runtime, access, failures),
+        *watch.routes(runtime),
+    ]
     app = Starlette(
         routes=routes,
         middleware=[
-            *watch.middleware(routes, PUBLIC_PAGES),
+            *watch.middleware(routes, (*PUBLIC_PAGES, "/", *PAGE_PATHS)),
             Middleware(HealthMiddleware, is_ready=watch.readiness.check),
             Middleware(
                 access.protect,
                 public_pages=PUBLIC_PAGES,
-                on_login_failure=watch.on_login_failure,
+                public_site=ConsolePage() if console else NoConsole(),
+                open_routes=OPEN_ROUTES,
+                takes_cookies=True,
+                failures=failures,
             ),
         ],
         exception_handlers={404: _no_route, 405: _no_method, Exception: _internal},
@@ -207,6 +226,15 @@ def _routes(runtime: Runtime, connections: Connections) -> Iterable[BaseRoute]:
     yield WebSocketRoute("/v1/ws", WebSocketEndpoint(runtime, connections), name="socket")
 
 
+def _account_routes(
+    runtime: Runtime, access: Access, failures: LoginFailures
+) -> Iterable[BaseRoute]:
+    accounts = Accounts(access, runtime.store, SYSTEM_CLOCK)
+    for route in ACCOUNT_ROUTES:
+        endpoint = AccountEndpoint(accounts, route, failures)
+        yield _route(route.path, endpoint, route.verb, route.name)
+
+
 def _route(path: str, endpoint: Any, verb: str, name: str) -> Route:
     route = Route(path, endpoint, methods=[verb], name=name)
     # Starlette adds HEAD to GET, and a HEAD of an event stream would never end.
@@ -215,16 +243,9 @@ def _route(path: str, endpoint: Any, verb: str, name: str) -> Route:
 
 
 PUBLIC_PAGES: Final = {
-    "/": PublicPage(
-        PLAIN_TEXT,
-        lambda: (
-            b"Toolcrib: a tool runtime.\n"
-            b"The API is described at /openapi.json, and /mcp speaks MCP; requests need a token.\n"
-        ),
-    ),
     "/openapi.json": PublicPage("application/json", lambda: as_bytes(openapi_document())),
 }
-"""What a browser without a token gets. None of it says anything about this server."""
+"""What anybody without a token gets, besides the console. It says nothing about this server."""
 
 
 def _no_route(request: Request, error: Exception) -> Response:

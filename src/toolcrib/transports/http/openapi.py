@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from toolcrib._version import __version__
 from toolcrib.errors import RefusalKind
 from toolcrib.serving.refusals import REFUSALS, UNREADABLE_STATUS
+from toolcrib.transports.http.accounts.routes import ACCOUNT_ROUTES, AccountRoute
 from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES, FrontendRoute
 from toolcrib.transports.http.routes import ROUTES, OperationRoute
 
@@ -23,7 +24,7 @@ def openapi_document() -> dict[str, Any]:
     """The OpenAPI document of every route. It is cached: do not modify it."""
     schemas = _schemas()
     paths: dict[str, dict[str, Any]] = {}
-    for route in ROUTES:
+    for route in (*ROUTES, *ACCOUNT_ROUTES):
         paths.setdefault(route.path, {})[route.verb.lower()] = _operation(route, schemas)
     for frontend in FRONTEND_ROUTES:
         paths.setdefault(frontend.path, {})[frontend.verb.lower()] = _frontend(frontend)
@@ -31,10 +32,13 @@ def openapi_document() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Toolcrib", "version": __version__},
         "paths": paths,
-        "security": [{"bearer": []}],
+        "security": [{"bearer": []}, {"cookie": []}],
         "components": {
             "schemas": {**schemas, "Refusal": _refusal_schema()},
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": "toolcrib"},
+            },
         },
     }
 
@@ -42,7 +46,7 @@ def openapi_document() -> dict[str, Any]:
 def _schemas() -> dict[str, Any]:
     """The JSON Schemas of all parameters and results, by name."""
     wanted: list[tuple[Any, Any, TypeAdapter[Any]]] = []
-    for route in ROUTES:
+    for route in (*ROUTES, *ACCOUNT_ROUTES):
         operation = route.operation
         wanted.append((f"{route.name} in", "validation", TypeAdapter(operation.params)))
         wanted.append((f"{route.name} out", "serialization", TypeAdapter(operation.result)))
@@ -65,6 +69,8 @@ def _operation(route: OperationRoute, schemas: dict[str, Any]) -> dict[str, Any]
     }
     if route.verb == "POST":
         document["requestBody"] = _body(route, params_schema)
+    if isinstance(route, AccountRoute) and route.is_open:
+        document["security"] = []
     return document
 
 

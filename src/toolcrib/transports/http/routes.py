@@ -76,5 +76,9 @@ ROUTES: Final = (
     OperationRoute("grants.revoke", "DELETE", "/v1/grants/{grant_id}"),
     OperationRoute("calls.list", "GET", "/v1/calls"),
     OperationRoute("calls.sums", "GET", "/v1/usage"),
+    OperationRoute("catalog.list", "GET", "/v1/catalog"),
+    OperationRoute("catalog.get", "GET", "/v1/catalog/{name}"),
+    OperationRoute("policy.explain", "POST", "/v1/policy-explanations"),
+    OperationRoute("servers.list", "GET", "/v1/servers"),
     OperationRoute("runtime.capabilities", "GET", "/v1/capabilities"),
 )

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Unpack
 
+from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.access import AccessOptions, create_access
 from toolcrib.serving.connections import ListenerLimits
 from toolcrib.serving.health import Readiness
 from toolcrib.serving.listener import Listener, TlsFiles
 from toolcrib.serving.request_log import ServerWatch
+from toolcrib.transports.http.accounts.accounts import owner_link
 from toolcrib.transports.http.app import create_routes
 from toolcrib.transports.http.connections import Connections
 
@@ -27,6 +29,7 @@ class HttpServer(Listener):
     """Serves a started runtime from `async with` on, and drains when the block ends. The caller
     closes the runtime. The access options say who may use it; without them, the owner. With
     `access_log` every request is logged; with `metrics` they are counted, and `/metrics` is there.
+    With `console`, browsers get the console at `/`.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class HttpServer(Listener):
         tls: TlsFiles | None = None,
         access_log: bool = False,
         metrics: PrometheusMetrics | None = None,
+        console: bool = True,
         **access_options: Unpack[AccessOptions],
     ) -> None:
         access = create_access(host, access_options)
@@ -49,7 +53,7 @@ class HttpServer(Listener):
         self._runtime = runtime
         watch = ServerWatch(self.readiness, access_log, metrics)
         connections = Connections(heartbeat=heartbeat, keeps_tasks=True, limits=limits)
-        app = create_routes(runtime, access, connections, mcp, watch)
+        app = create_routes(runtime, access, connections, mcp, watch, console=console)
         drain = runtime.config.drain_seconds
         super().__init__(
             app,
@@ -62,6 +66,12 @@ class HttpServer(Listener):
             access=access,
             tls=tls,
         )
+
+    def sign_in_link(self) -> str:
+        """A link that signs in the owner in a browser: once, within ten minutes. Raises
+        `UsageError` when the owner has no token here.
+        """
+        return owner_link(self.access, OWNER, self.access.browsers.public_url or self.own_url)
 
     def _is_ready(self) -> bool:
         return self._runtime.is_ready and not self.is_stopping
@@ -78,6 +88,7 @@ async def serve_http(
     tls: TlsFiles | None = None,
     access_log: bool = False,
     metrics: PrometheusMetrics | None = None,
+    console: bool = True,
     **access_options: Unpack[AccessOptions],
 ) -> None:
     """Serve a started runtime until SIGINT or SIGTERM, then drain. `on_ready` gets the URL."""
@@ -90,6 +101,7 @@ async def serve_http(
         tls=tls,
         access_log=access_log,
         metrics=metrics,
+        console=console,
         **access_options,
     )
     await server.until_stopped(on_ready)

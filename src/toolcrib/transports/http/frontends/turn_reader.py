@@ -25,6 +25,7 @@ from toolcrib.ledger.prompt_events import (
     HostedToolProgress,
     ModelAsked,
     ModelResponded,
+    PartialReply,
     PromptAnswered,
     PromptStarted,
     ReasoningDelta,
@@ -122,6 +123,9 @@ class TurnReader:
             case ModelAsked() | ModelResponded() | PromptAnswered():
                 if event.turn == self.turn:
                     yield from self._read_model(event)
+            case PartialReply():
+                if event.turn == self.turn:
+                    yield from self._read_partial(event)
             case TextDelta() | ReasoningDelta() | ArgumentsDelta() | HostedToolProgress():
                 if event.turn == self.turn and self._is_open(event.step):
                     yield from self._read_piece(event)
@@ -146,6 +150,21 @@ class TurnReader:
     def _is_open(self, step: int) -> bool:
         """Whether a step was heard from its start on; of any other, only the whole counts."""
         return self._step is not None and self._step.number == step
+
+    def _read_partial(self, event: PartialReply) -> Iterator[TurnPart]:
+        """Show a reply that was begun before the turn was followed, as far as it is written."""
+        yield from self._begin_step(event.step)
+        assert self._step is not None, "a step was begun just now"
+        yield from self._reset()
+        self._step.reasoning_index = max(0, len(event.reasoning) - 1)
+        yield from self._whole("reasoning", "\n\n".join(event.reasoning))
+        yield from self._whole("text", event.text)
+        for call in event.calls:
+            yield from self._begin_call(call.call_id, call.tool, is_hosted=False)
+            shown = self._calls[call.call_id].arguments_text
+            self._calls[call.call_id].arguments_text = call.text
+            if rest := _rest(call.text, shown):
+                yield ArgumentsPiece(call.call_id, rest)
 
     def _read_piece(
         self, event: TextDelta | ReasoningDelta | ArgumentsDelta | HostedToolProgress

@@ -1,0 +1,27 @@
+import js from "@eslint/js";
+import a11y from "eslint-plugin-jsx-a11y";
+import hooks from "eslint-plugin-react-hooks";
+import ts from "typescript-eslint";
+
+export default ts.config(
+  { ignores: ["dist", "src/api/schema.ts"] },
+  js.configs.recommended,
+  ...ts.configs.strict,
+  a11y.flatConfigs.recommended,
+  hooks.configs.flat["recommended-latest"],
+  {
+    rules: {
+      "no-restricted-properties": [
+        "error",
+        { property: "innerHTML", message: "Everything that tools and models write is untrusted." },
+      ],
+      "no-restricted-syntax": [
+        "error",
+        {
+          selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']",
+          message: "Everything that tools and models write is untrusted.",
+        },
+      ],
+    },
+  },
+);

@@ -1,0 +1,11 @@
+import { messages } from "@/messages";
+import { Page } from "@/parts/Page";
+import { LoadingState } from "@/parts/State";
+
+export function SessionPage() {
+  return (
+    <Page title={messages.sessions.title}>
+      <LoadingState />
+    </Page>
+  );
+}

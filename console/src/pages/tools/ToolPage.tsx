@@ -1,0 +1,11 @@
+import { messages } from "@/messages";
+import { Page } from "@/parts/Page";
+import { LoadingState } from "@/parts/State";
+
+export function ToolPage() {
+  return (
+    <Page title={messages.tools.title}>
+      <LoadingState />
+    </Page>
+  );
+}

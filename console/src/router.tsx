@@ -1,0 +1,140 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  redirect,
+} from "@tanstack/react-router";
+
+import { api, dataOf } from "@/api/client";
+import { ErrorState, LoadingState } from "@/parts/State";
+import { NoPage } from "@/shell/NoPage";
+import { Shell } from "@/shell/Shell";
+
+const root = createRootRoute({ notFoundComponent: NoPage });
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: "/sign-in",
+  validateSearch: (search): { from?: string } =>
+    typeof search["from"] === "string" ? { from: search["from"] } : {},
+  component: lazyRouteComponent(() => import("@/pages/sign-in/SignInPage"), "SignInPage"),
+});
+
+const shell = createRoute({ getParentRoute: () => root, id: "shell", component: Shell });
+
+/** The inbox when something waits; otherwise the sessions, or the inbox for approvers alone. */
+const start = createRoute({
+  getParentRoute: () => shell,
+  path: "/",
+  beforeLoad: async () => {
+    const inbox = await api.GET("/v1/approvals").catch(() => null);
+    const isWaiting = inbox !== null && dataOf(inbox).approvals.length > 0;
+    throw redirect({ to: isWaiting ? "/inbox" : "/sessions", replace: true });
+  },
+});
+
+const inbox = createRoute({
+  getParentRoute: () => shell,
+  path: "/inbox",
+  component: lazyRouteComponent(() => import("@/pages/inbox/InboxPage"), "InboxPage"),
+});
+
+const sessions = createRoute({
+  getParentRoute: () => shell,
+  path: "/sessions",
+  component: lazyRouteComponent(() => import("@/pages/sessions/SessionsPage"), "SessionsPage"),
+});
+
+const session = createRoute({
+  getParentRoute: () => shell,
+  path: "/sessions/$sessionId",
+  validateSearch: (search): { event?: number } =>
+    typeof search["event"] === "number" ? { event: search["event"] } : {},
+  component: lazyRouteComponent(() => import("@/pages/sessions/SessionPage"), "SessionPage"),
+});
+
+const newChat = createRoute({
+  getParentRoute: () => shell,
+  path: "/chat",
+  component: lazyRouteComponent(() => import("@/pages/chat/ChatPage"), "ChatPage"),
+});
+
+const chat = createRoute({
+  getParentRoute: () => shell,
+  path: "/chat/$sessionId",
+  component: lazyRouteComponent(() => import("@/pages/chat/ChatPage"), "ChatPage"),
+});
+
+const tools = createRoute({
+  getParentRoute: () => shell,
+  path: "/tools",
+  component: lazyRouteComponent(() => import("@/pages/tools/ToolsPage"), "ToolsPage"),
+});
+
+const tool = createRoute({
+  getParentRoute: () => shell,
+  path: "/tools/$name",
+  component: lazyRouteComponent(() => import("@/pages/tools/ToolPage"), "ToolPage"),
+});
+
+const servers = createRoute({
+  getParentRoute: () => shell,
+  path: "/servers",
+  component: lazyRouteComponent(() => import("@/pages/servers/ServersPage"), "ServersPage"),
+});
+
+const activity = createRoute({
+  getParentRoute: () => shell,
+  path: "/activity",
+  component: lazyRouteComponent(() => import("@/pages/activity/ActivityPage"), "ActivityPage"),
+});
+
+const policy = createRoute({
+  getParentRoute: () => shell,
+  path: "/policy",
+  component: lazyRouteComponent(() => import("@/pages/policy/PolicyPage"), "PolicyPage"),
+});
+
+const grants = createRoute({
+  getParentRoute: () => shell,
+  path: "/grants",
+  component: lazyRouteComponent(() => import("@/pages/grants/GrantsPage"), "GrantsPage"),
+});
+
+const people = createRoute({
+  getParentRoute: () => shell,
+  path: "/people",
+  component: lazyRouteComponent(() => import("@/pages/people/PeoplePage"), "PeoplePage"),
+});
+
+export const router = createRouter({
+  routeTree: root.addChildren([
+    signIn,
+    shell.addChildren([
+      start,
+      inbox,
+      sessions,
+      session,
+      newChat,
+      chat,
+      tools,
+      tool,
+      servers,
+      activity,
+      policy,
+      grants,
+      people,
+    ]),
+  ]),
+  defaultPendingComponent: () => <LoadingState />,
+  defaultErrorComponent: ({ error, reset }) => <ErrorState error={error} onRetry={reset} />,
+  defaultPreload: "intent",
+  scrollRestoration: true,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}
