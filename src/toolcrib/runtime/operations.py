@@ -145,6 +145,20 @@ _ALL: Final = (
         Service.get_approval,
     ),
     _operation(
+        "approvals.context",
+        _EVERYBODY,
+        approval_messages.OneApproval,
+        approval_messages.ApprovalContext,
+        Service.approval_context,
+    ),
+    _operation(
+        "approvals.events",
+        _EVERYBODY,
+        messages.Nothing,
+        approval_messages.InboxState,
+        Service.inbox_state,
+    ),
+    _operation(
         "approvals.decide",
         _APPROVERS,
         approval_messages.Decide,
