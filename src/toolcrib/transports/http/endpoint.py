@@ -153,8 +153,16 @@ class OperationEndpoint:
         except Exception as error:
             await send_refusal(send, as_refused(error, route.name))
             return
+        await self._send(response, receive, send)
+
+    async def _send(
+        self,
+        response: bytes | FollowedSession | StreamedOperation | InboxFeed | CallPages,
+        receive: Receive,
+        send: Send,
+    ) -> None:
         if isinstance(response, bytes):
-            await send_json(send, route.status, response)
+            await send_json(send, self._route.status, response)
         elif isinstance(response, CallPages):
             await response.send(receive, send)
         elif isinstance(response, StreamedOperation):
