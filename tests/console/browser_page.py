@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 import pytest
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 
-from tests.console.crib import ROLES
-
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Request
 
