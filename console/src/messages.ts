@@ -6,6 +6,15 @@
 const plural = (count: number, one: string, many: string): string =>
   `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 
+const SIGN_IN_FAULTS: Record<string, string> = {
+  denied: "The sign-in was cancelled at the issuer, or the issuer refused it.",
+  expired: "The sign-in took too long, or was begun in another browser. Begin again.",
+  no_role:
+    "The issuer knows you, but you have no role on this server. Ask an admin to give one to a group of yours.",
+  unavailable: "The issuer cannot be reached now. Try again later, or sign in with a token.",
+  failed: "The issuer's answer was not accepted. The server's log says why.",
+};
+
 export const messages = {
   // --- shell ---
   shell: {
@@ -31,7 +40,6 @@ export const messages = {
     themeLight: "Light",
     themeDark: "Dark",
     signOut: "Sign out",
-    signedOut: "You are signed out: your sign-in has ended or was revoked.",
     signIn: "Sign in",
     person: "Who is signed in",
     noPage: "There is no such page",
@@ -64,9 +72,55 @@ export const messages = {
   sessions: {
     title: "Sessions",
   },
+  // --- text of others ---
+  untrusted: {
+    token: (name: string) => `Not shown as it is: ${name}`,
+    deadLink: "This link leads nowhere safe; it is shown as text",
+    picture: "Picture not loaded:",
+    pictureSource: "its address",
+    citation: (number: number, title: string) => `Source ${number}: ${title}`,
+    sources: "Sources",
+    table: "Table",
+  },
+  // --- values ---
+  values: {
+    showAll: (count: number, unit: "lines" | "entries" | "rows") =>
+      `Show all ${count.toLocaleString("en")} ${unit}`,
+    showCharacters: (count: number) => `Show all ${count.toLocaleString("en")} characters`,
+    code: "Code",
+    json: "JSON",
+    copyJson: "Copy JSON",
+    table: "Table",
+    entries: (count: number) => plural(count, "entry", "entries"),
+    branch: (name: string, size: string) => (name === "" ? size : `${name}: ${size}`),
+    difference: "What changes",
+    noDifference: "No difference",
+    diffSize: (added: number, removed: number) =>
+      `${plural(added, "line", "lines")} added, ${removed.toLocaleString("en")} removed`,
+    fileChange: { changed: "changed", added: "new", removed: "deleted", moved: "moved to" },
+    raw: "Raw",
+    rawArguments: "Arguments as JSON",
+    arguments: "Arguments",
+    noArguments: "No arguments",
+    change: (before: string, after: string) => `${before} → ${after}`,
+    forModel: "For the model",
+    forProgram: "For the program",
+    failure: "Failed",
+    noResult: "There is no result",
+    noText: "The model got an empty text",
+    whole: "The model saw a part of this result.",
+    openWhole: "Show the whole result",
+    download: "Download",
+    pictures: "Pictures",
+    picture: (number: number) => `Picture ${number}`,
+    pictureFailed: "The picture cannot be shown",
+    files: "Files",
+    file: (name: string) => `Download ${name}`,
+  },
   // --- event detail and values ---
   detail: {
     summary: "Summary",
+    result: "Result",
   },
   // --- chat ---
   chat: {
@@ -98,6 +152,19 @@ export const messages = {
   },
   // --- sign-in ---
   signIn: {
-    title: "Sign in to Toolcrib",
+    title: "Sign in",
+    issuer: (label: string) => `Sign in with ${label}`,
+    or: "or with a token",
+    token: "Token",
+    tokenHint: "It begins with tc_. An admin makes one for you with: toolcrib tokens create",
+    submit: "Sign in",
+    pending: "Signing in",
+    linkHint: "On the server's own machine, a link that signs you in is printed by:",
+    linkCommand: "toolcrib console",
+    again: "Your sign-in has ended",
+    againHint:
+      "It has expired, or somebody has ended it. Sign in again and go on where you were: nothing that you typed is lost.",
+    faultOf: (error: string | undefined): string | null =>
+      error === undefined ? null : (SIGN_IN_FAULTS[error] ?? SIGN_IN_FAULTS["failed"] ?? null),
   },
 } as const;
