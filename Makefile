@@ -16,10 +16,10 @@ EXTRAS := acp,audit,cli,client,code,llama,mcp,metrics,oidc,openai,otlp,prices,py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup node demo test check lint types unit wire coverage slow crash load docs dist \
-	deploy-check deploy-lint first-hour conformance schemathesis model-test bench mutants format clean
+	console console-check browser screenshots deploy-check deploy-lint first-hour conformance schemathesis model-test bench mutants format clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv with everything pinned in constraints.txt
 
@@ -46,7 +46,7 @@ demo: $(DEMO_STAMP) ## Run the demo; needs no key and no network
 
 check: lint types unit ## Before every commit: lint, types, unit tests
 
-test: lint types coverage slow crash load docs dist deploy-lint first-hour ## All that the CI runs
+test: lint types coverage slow crash load console-check browser docs dist deploy-lint first-hour ## All that the CI runs
 
 lint: setup ## Lint and check the format
 	$(BIN)/ruff check .
@@ -76,6 +76,22 @@ crash: setup ## Tests that kill processes
 
 load: setup ## Tests with many calls at once
 	scripts/marked.sh load
+
+console: setup ## Build the console, the page for browsers, into console/dist
+	$(BIN)/python scripts/console.py
+
+console-check: setup ## The console's generated types, tsc, eslint, prettier and vitest
+	$(BIN)/python scripts/console.py --check
+
+browser: setup ## The console in Debian's Chromium, against a real server
+	@scripts/chromium.sh
+	$(BIN)/python scripts/console.py --if-needed
+	scripts/marked.sh browser
+
+screenshots: setup ## Take the pictures of the console in docs/screenshots
+	@scripts/chromium.sh
+	$(BIN)/python scripts/console.py --if-needed
+	$(BIN)/python scripts/screenshots.py
 
 docs: setup ## Build the documentation site into build/site; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -115,6 +131,7 @@ format: setup ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .
 
 clean: ## Remove environments, caches and reports
-	rm -rf $(VENV) $(BENCH_VENV) .node mutants build dist htmlcov .coverage .coverage.* \
+	rm -rf $(VENV) $(BENCH_VENV) .node mutants build dist console/dist console/node_modules \
+		console/.node console/.built htmlcov .coverage .coverage.* \
 		.hypothesis .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

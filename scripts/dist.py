@@ -17,6 +17,9 @@ from packaging.metadata import Metadata
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 PACKAGE = ROOT / "src" / "toolcrib"
+PAGE = ROOT / "console" / "dist"
+PAGE_PLACE = "toolcrib/transports/http/page"
+"""Where the wheel has the console."""
 DEMO_EXTRAS = "cli,code,mcp,openai,sandbox,search,server"
 # Runs in the fresh environment, isolated from this checkout but for the runner of the blocks.
 FIRST_PROGRAM = """
@@ -29,6 +32,30 @@ assert Path(toolcrib.__file__).is_relative_to(sys.prefix), toolcrib.__file__
 blocks = blocks_under(Path(sys.argv[1], "README.md"), "## A tool and a call")
 assert blocks, "README.md has no first program"
 run_blocks(blocks)
+"""
+
+# Runs in the fresh environment: the installed wheel gives browsers the console.
+SERVED_PAGE = """
+import asyncio, re, urllib.request
+from toolcrib.runtime import RuntimeConfig, create_runtime
+from toolcrib.serving.tokens import Token, Tokens
+from toolcrib.transports.http import HttpServer
+
+def text_at(url):
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return answer.read().decode()
+
+async def main():
+    tokens = Tokens([Token("0123456789-0123456789-0123456789")])
+    async with create_runtime(RuntimeConfig()) as runtime:
+        async with HttpServer(runtime, port=0, tokens=tokens) as server:
+            page = await asyncio.to_thread(text_at, server.url + "/inbox")
+            files = re.findall(r'(?:src|href)="(/assets/[^"]+)"', page)
+            assert any(name.endswith(".js") for name in files), page
+            for name in files:
+                assert await asyncio.to_thread(text_at, server.url + name), name
+
+asyncio.run(main())
 """
 
 
@@ -49,6 +76,15 @@ def package_files(package: Path) -> dict[str, str]:
         path.relative_to(package.parent).as_posix(): sha256(path.read_bytes()).hexdigest()
         for path in package.rglob("*")
         if path.is_file() and path.suffix != ".pyc"
+    }
+
+
+def page_files(page: Path) -> dict[str, str]:
+    """The files of the console that the wheel must have, each with the digest of its content."""
+    return {
+        f"{PAGE_PLACE}/{path.relative_to(page).as_posix()}": sha256(path.read_bytes()).hexdigest()
+        for path in page.rglob("*")
+        if path.is_file()
     }
 
 
@@ -79,9 +115,10 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 def build(scratch: Path) -> Path:
     """Build both distributions into dist/. The wheel comes from the sdist; it must equal the wheel
-    that the checkout gives, and hold every file of the package.
+    that the checkout gives, and hold every file of the package and of the console.
     """
     shutil.rmtree(DIST, ignore_errors=True)
+    run(sys.executable, ROOT / "scripts" / "console.py", cwd=scratch)
     builder = (sys.executable, "-m", "build", "--no-isolation")
     run(*builder, "--outdir", DIST, ROOT, cwd=scratch)
     run(*builder, "--wheel", "--outdir", scratch, ROOT, cwd=scratch)
@@ -90,8 +127,8 @@ def build(scratch: Path) -> Path:
     if unequal := differences(contents(wheel), contents(direct)):
         sys.exit(f"the wheel from the sdist differs from the checkout's: {', '.join(unequal)}")
     packed = {name: digest for name, digest in contents(wheel).items() if "dist-info/" not in name}
-    if unequal := differences(packed, package_files(PACKAGE)):
-        sys.exit(f"the wheel differs from src/toolcrib: {', '.join(unequal)}")
+    if unequal := differences(packed, package_files(PACKAGE) | page_files(PAGE)):
+        sys.exit(f"the wheel differs from src/toolcrib and console/dist: {', '.join(unequal)}")
     return wheel
 
 
@@ -113,6 +150,7 @@ def try_out(wheel: Path, version: str, scratch: Path) -> None:
     shown = run(command, "--version", cwd=scratch)
     if version not in shown.split():
         sys.exit(f"toolcrib --version shows {shown.strip()!r}, not {version}")
+    run(python, "-I", "-c", SERVED_PAGE, cwd=scratch)
     run(command, "demo", cwd=scratch)
 
 

@@ -91,6 +91,8 @@ def pytest_configure() -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import them for a run that leaves out all their tests: the SDKs alone take seconds."""
     expression: str = config.option.markexpr
+    if "not browser" in expression and collection_path == _TESTS / "console":
+        return True
     is_left_out = "not wire" in expression and "not slow" in expression
     return True if is_left_out and _is_wire(collection_path) else None
 

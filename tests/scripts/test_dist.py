@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.dist import contents, differences, metadata, package_files, run
+from scripts.dist import contents, differences, metadata, package_files, page_files, run
 
 METADATA = "Metadata-Version: 2.4\nName: toolcrib\nVersion: 1.2\n"
 
@@ -35,6 +35,21 @@ def test_the_wheel_must_have_every_file_of_the_package(tmp_path: Path) -> None:
         (package / name).touch()
 
     assert sorted(package_files(package)) == ["toolcrib/__init__.py", "toolcrib/py.typed"]
+
+
+def test_the_wheel_must_have_every_file_of_the_console(tmp_path: Path) -> None:
+    """A wheel without the page, or with an older one, is not released."""
+    page = tmp_path / "dist"
+    (page / "assets").mkdir(parents=True)
+    (page / "index.html").write_text("new", "utf-8")
+    (page / "assets" / "a.js.br").touch()
+    place = "toolcrib/transports/http/page"
+    old = wheel(tmp_path / "old.whl", {f"{place}/index.html": "old"})
+
+    assert differences(contents(old), page_files(page)) == [
+        f"{place}/assets/a.js.br",
+        f"{place}/index.html",
+    ]
 
 
 def test_invalid_metadata_is_refused(tmp_path: Path) -> None:

@@ -184,6 +184,8 @@ def params_of(operation: str, its: Objects) -> Json:
         "servers.list": {},
         "approvals.list": {},
         "approvals.get": approval,
+        "approvals.context": approval,
+        "approvals.events": {},
         "approvals.decide": {**approval, "decision": "approve"},
         "questions.list": {},
         "questions.answer": {"question_id": its.question_id, "value": "this one"},

@@ -76,8 +76,15 @@ class ServerHistory:
 
     def note_tools(self, old: RemoteTools, new: RemoteTools) -> None:
         """The server has listed its tools. The first list is no change."""
-        if not self.connections:
-            return
+        if self.connections:
+            self._compare(old, new)
+
+    def follow(self, earlier: ServerHistory, old: RemoteTools, new: RemoteTools) -> None:
+        """The server took the place of another one of its name, which had the tools `old`."""
+        self._changes.extend(earlier._changes)
+        self._compare(old, new)
+
+    def _compare(self, old: RemoteTools, new: RemoteTools) -> None:
         names: Iterable[str] = dict.fromkeys((*old.served, *new.served))
         for name in names:
             before, after = old.served.get(name), new.served.get(name)

@@ -63,6 +63,8 @@ class BlockingOperations:
     cancel_prompt = _blocking(TypedOperations.cancel_prompt)
     list_approvals = _blocking(TypedOperations.list_approvals)
     get_approval = _blocking(TypedOperations.get_approval)
+    approval_context = _blocking(TypedOperations.approval_context)
+    inbox_state = _blocking(TypedOperations.inbox_state)
     decide = _blocking(TypedOperations.decide)
     list_questions = _blocking(TypedOperations.list_questions)
     answer_question = _blocking(TypedOperations.answer_question)
@@ -78,6 +80,7 @@ class BlockingOperations:
     explain_policy = _blocking(TypedOperations.explain_policy)
     list_servers = _blocking(TypedOperations.list_servers)
     list_events = _blocking(TypedOperations.list_events)
+    list_records = _blocking(TypedOperations.list_records)
 
     def events(self, session_id: str, after: int = 0) -> BlockingEvents:
         """The events of a session after the record `after`, then those that happen."""

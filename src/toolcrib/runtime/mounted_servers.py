@@ -116,6 +116,11 @@ class MountedServers:
                 await _close(new)
                 return
             self._shared = servers
+            earlier = {server.config.name: server for server in before}
+            for server in new:
+                old = earlier.get(server.config.name)
+                if old is not None and server.fault is None:
+                    server.history.follow(old.history, old.tools, server.tools)
             for live in self._live_sessions():
                 self._try_refresh(live)
             await _close(server for server in before if server not in servers)

@@ -143,6 +143,20 @@ _ALL: Final = (
         Service.get_approval,
     ),
     _operation(
+        "approvals.context",
+        _EVERYBODY,
+        approval_messages.OneApproval,
+        approval_messages.ApprovalContext,
+        Service.approval_context,
+    ),
+    _operation(
+        "approvals.events",
+        _EVERYBODY,
+        messages.Nothing,
+        approval_messages.InboxState,
+        Service.inbox_state,
+    ),
+    _operation(
         "approvals.decide",
         _APPROVERS,
         approval_messages.Decide,
@@ -203,6 +217,13 @@ _ALL: Final = (
     ),
     _operation(
         "calls.sums", _READERS, audit_messages.SumCalls, audit_messages.Sums, Service.sum_calls
+    ),
+    _operation(
+        "records.list",
+        _READERS,
+        audit_messages.ListRecords,
+        audit_messages.Records,
+        Service.list_records,
     ),
     _operation(
         "catalog.list",

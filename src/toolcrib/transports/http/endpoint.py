@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from pydantic_core import from_json
 
 from toolcrib.errors import Refused
+from toolcrib.runtime.inbox_watch import InboxFeed
 from toolcrib.runtime.messages import MAX_SEQ
 from toolcrib.serving.auth import Headers, accepts_events, header_text, headers_of, principal_of
 from toolcrib.serving.refusals import (
@@ -26,6 +27,7 @@ from toolcrib.transports.http.sse import (
     FollowedSession,
     StreamedOperation,
     stream_events,
+    stream_inbox,
     stream_operation,
 )
 
@@ -128,7 +130,7 @@ class OperationEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         route, headers, who = self._route, headers_of(scope), principal_of(scope)
-        response: bytes | FollowedSession | StreamedOperation
+        response: bytes | FollowedSession | StreamedOperation | InboxFeed
         try:
             quota = self._runtime.quotas.of(who)
             on_bytes = ignore_bytes if quota is None else quota.take_bytes
@@ -139,6 +141,10 @@ class OperationEndpoint:
                 response = as_bytes(await self._ask(route.name, params, who))
             elif route.streams == "events":
                 response = await self._follow(params, headers, who)
+            elif route.streams == "inbox":
+                who.check(route.operation.roles, route.name)
+                route.operation.read(params)
+                response = self._runtime.service.inbox.follow(who)
             else:
                 response = await self._start_streamed(params, headers, who)
         except Exception as error:
@@ -148,6 +154,8 @@ class OperationEndpoint:
             await send_json(send, route.status, response)
         elif isinstance(response, StreamedOperation):
             await stream_operation(self._runtime, self._connections, response, receive, send)
+        elif isinstance(response, InboxFeed):
+            await stream_inbox(self._connections, response, receive, send)
         else:
             await stream_events(self._connections, response, receive, send)
 

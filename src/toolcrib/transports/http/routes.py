@@ -9,9 +9,9 @@ from typing import Final, Literal
 from toolcrib.runtime.operations import OPERATIONS, Operation
 
 Verb = Literal["GET", "POST", "DELETE"]
-Streams = Literal["never", "events", "answer"]
+Streams = Literal["never", "events", "answer", "inbox"]
 """What a client that accepts `text/event-stream` gets: JSON all the same, the events of the
-session, or those events and then the result.
+session, those events and then the result, or the states of the inbox.
 """
 
 
@@ -50,6 +50,7 @@ ROUTES: Final = (
     OperationRoute("tools.call", "POST", f"{_SESSION}/tools/{{name}}/call", streams="answer"),
     OperationRoute("prompt.send", "POST", f"{_SESSION}/prompt", streams="answer"),
     OperationRoute("events.list", "GET", f"{_SESSION}/events", streams="events"),
+    OperationRoute("records.list", "GET", f"{_SESSION}/records"),
     OperationRoute("tools.list", "GET", f"{_SESSION}/tools"),
     OperationRoute("tools.info", "GET", f"{_SESSION}/tools/{{name}}"),
     OperationRoute("tools.cancel", "POST", f"{_SESSION}/calls/{{call_id}}/cancel"),
@@ -64,6 +65,8 @@ ROUTES: Final = (
     OperationRoute("session.close", "POST", f"{_SESSION}/close"),
     OperationRoute("session.delete", "DELETE", _SESSION),
     OperationRoute("approvals.list", "GET", "/v1/approvals"),
+    OperationRoute("approvals.events", "GET", "/v1/approvals/events", streams="inbox"),
+    OperationRoute("approvals.context", "GET", "/v1/approvals/{approval_id}/context"),
     OperationRoute("approvals.get", "GET", "/v1/approvals/{approval_id}"),
     OperationRoute("approvals.decide", "POST", "/v1/approvals/{approval_id}/decide"),
     OperationRoute("questions.list", "GET", "/v1/questions"),
