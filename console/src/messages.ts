@@ -6,6 +6,15 @@
 const plural = (count: number, one: string, many: string): string =>
   `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 
+const SIGN_IN_FAULTS: Record<string, string> = {
+  denied: "The sign-in was cancelled at the issuer, or the issuer refused it.",
+  expired: "The sign-in took too long, or was begun in another browser. Begin again.",
+  no_role:
+    "The issuer knows you, but you have no role on this server. Ask an admin to give one to a group of yours.",
+  unavailable: "The issuer cannot be reached now. Try again later, or sign in with a token.",
+  failed: "The issuer's answer was not accepted. The server's log says why.",
+};
+
 export const messages = {
   // --- shell ---
   shell: {
@@ -31,7 +40,6 @@ export const messages = {
     themeLight: "Light",
     themeDark: "Dark",
     signOut: "Sign out",
-    signedOut: "You are signed out: your sign-in has ended or was revoked.",
     signIn: "Sign in",
     person: "Who is signed in",
     noPage: "There is no such page",
@@ -217,6 +225,19 @@ export const messages = {
   },
   // --- sign-in ---
   signIn: {
-    title: "Sign in to Toolcrib",
+    title: "Sign in",
+    issuer: (label: string) => `Sign in with ${label}`,
+    or: "or with a token",
+    token: "Token",
+    tokenHint: "It begins with tc_. An admin makes one for you with: toolcrib tokens create",
+    submit: "Sign in",
+    pending: "Signing in",
+    linkHint: "On the server's own machine, a link that signs you in is printed by:",
+    linkCommand: "toolcrib console",
+    again: "Your sign-in has ended",
+    againHint:
+      "It has expired, or somebody has ended it. Sign in again and go on where you were: nothing that you typed is lost.",
+    faultOf: (error: string | undefined): string | null =>
+      error === undefined ? null : (SIGN_IN_FAULTS[error] ?? SIGN_IN_FAULTS["failed"] ?? null),
   },
 } as const;
