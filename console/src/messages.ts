@@ -155,16 +155,19 @@ export const messages = {
     stoppedCalls: "Calls that were running for it were cancelled too.",
     nothingToStop: "It had just ended.",
     notSent: "This was not sent",
-    notSentOffline: "The server could not be reached. What you wrote is kept; sending it again sends it once.",
+    notSentOffline:
+      "The server could not be reached. What you wrote is kept; sending it again sends it once.",
     working: "The model is at work",
     waitsForYou: "A call waits for your decision",
     waitsForOthers: "A call waits for somebody who may decide it",
     asksYou: "A call asks you something",
-    connectionLost: "The connection is lost. The answer goes on at the server, and comes back here.",
+    connectionLost:
+      "The connection is lost. The answer goes on at the server, and comes back here.",
     failed: "The answer failed",
     failedKept: "What was done before is kept above. Going on repeats no call that has ended.",
     cutOff: "The answer was cut off",
-    cutOffHint: "The server stopped while the model was at work. What was done is kept; going on repeats no call that has ended.",
+    cutOffHint:
+      "The server stopped while the model was at work. What was done is kept; going on repeats no call that has ended.",
     goOn: "Go on",
     giveUp: "Give it up",
     cancelledBy: (name: string) => `Stopped by ${name}.`,
@@ -185,10 +188,12 @@ export const messages = {
     inEditorHint: (id: string) =>
       `Make this the agent's command in the settings of the editor, and load the session ${id}.`,
     withoutServer: "In a terminal, when this server is stopped",
-    withoutServerHint: "In the folder of its toolcrib.yaml. While the server has the session open, no other process may write it.",
+    withoutServerHint:
+      "In the folder of its toolcrib.yaml. While the server has the session open, no other process may write it.",
     transcript: "Open as a session",
     readOnly: "You may read this conversation; its owner talks to the agent.",
-    readOnlyNew: "Your roles let you read conversations. To talk to the agent, ask an admin for the role caller.",
+    readOnlyNew:
+      "Your roles let you read conversations. To talk to the agent, ask an admin for the role caller.",
     noAgent: "No agent is configured",
     noAgentLead: "The tools can be called without one. To talk, this server needs a model.",
     noAgentFile: "In toolcrib.yaml, then start the server again:",
@@ -197,7 +202,26 @@ export const messages = {
     conversation: "Conversation",
     openConversation: (title: string) => `Open the conversation ${title}`,
     jumpToEnd: "To the newest",
-    you: "You",
+    reasoning: "How the model thought about it",
+    progressOf: (tool: string) => `Progress of ${tool}`,
+    decided: (kind: string, actor: string, reason: string) =>
+      [`Decision: ${kind}`, actor && `by ${actor}`, reason && `(${reason})`]
+        .filter(Boolean)
+        .join(" "),
+    callStatus: {
+      writing: "being written",
+      proposed: "proposed",
+      waiting: "waits",
+      approved: "approved",
+      running: "running",
+      asking: "asks",
+      deferred: "goes on elsewhere",
+      completed: "done",
+      failed: "failed",
+      denied: "denied",
+      expired: "expired",
+      in_doubt: "in doubt",
+    },
   },
   // --- tools ---
   tools: {

@@ -59,11 +59,11 @@ export function ConversationList() {
               activeProps={{ "aria-current": "page" }}
             >
               <span className={styles.entryTitle}>
-                <Text value={session.title ?? messages.chat.untitled} />
+                <Text text={session.title ?? messages.chat.untitled} />
               </span>
               <span className={styles.entryFacts}>
                 {session.last_event_at != null && <Time at={session.last_event_at} />}
-                {!isOwn && session.owner != null && <Text value={session.owner} />}
+                {!isOwn && session.owner != null && <Text text={session.owner} />}
                 {session.pending_approvals > 0 && (
                   <Badge tone="waiting">{messages.chat.waiting}</Badge>
                 )}

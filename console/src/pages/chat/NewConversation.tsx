@@ -65,8 +65,8 @@ function AgentTools({ onExample }: { onExample: (text: string) => void }) {
       <ul className={styles.tools}>
         {tools.data.slice(0, MOST_SHOWN).map((tool) => (
           <li key={tool.name}>
-            <Link to="/tools/$name" params={{ name: tool.name }} title={tool.description}>
-              <Text value={tool.name} />
+            <Link to="/tools/$name" params={{ name: tool.name }} title={tool.summary}>
+              <Text text={tool.name} />
             </Link>
           </li>
         ))}
@@ -87,7 +87,7 @@ function AgentTools({ onExample }: { onExample: (text: string) => void }) {
               aria-label={messages.chat.useExample(example.text)}
               onClick={() => onExample(example.text)}
             >
-              <Text value={example.text} />
+              <Text text={example.text} />
             </button>
           ))}
         </div>

@@ -15,6 +15,9 @@ export const agentQuery = queryOptions({
 /** The tools that the agent of a new conversation would have. */
 export const agentToolsQuery = queryOptions({
   queryKey: ["agent", "tools"],
-  queryFn: async () => dataOf(await api.GET("/v1/catalog")).tools,
+  queryFn: async () => {
+    const catalog = dataOf(await api.GET("/v1/catalog"));
+    return catalog.tools.filter((tool) => tool.withheld === null);
+  },
   staleTime: 60_000,
 });

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 
 import { examplePrompts, firstSentence } from "@/pages/chat/examples";
 
-const tool = (name: string, description: string, isReadOnly = false) => ({
+const tool = (name: string, summary: string, isReadOnly = false) => ({
   name,
-  description,
+  summary,
   is_read_only: isReadOnly,
 });
 

@@ -1,7 +1,7 @@
 /** What an example is made from. */
 export interface ExampleTool {
   name: string;
-  description: string;
+  summary: string;
   is_read_only: boolean;
 }
 
@@ -21,7 +21,7 @@ export function examplePrompts(tools: readonly ExampleTool[]): ExamplePrompt[] {
   const readers = tools.filter((tool) => tool.is_read_only);
   const others = tools.filter((tool) => !tool.is_read_only);
   const examples = [...readers, ...others]
-    .map((tool) => ({ tool: tool.name, text: firstSentence(tool.description) }))
+    .map((tool) => ({ tool: tool.name, text: firstSentence(tool.summary) }))
     .filter((example) => example.text !== "");
   return examples
     .filter((example, index) => examples.findIndex((each) => each.text === example.text) === index)

@@ -151,7 +151,8 @@ export function costOf(events: readonly PhaseEvent[], turn: number): TurnCost | 
 
 /** What one request cost, as far as its parts have a price. */
 function priceOf(cost: unknown): { dollars: number | null; isPartial: boolean } {
-  const parts = isObject(cost) && Array.isArray(cost["parts"]) ? cost["parts"].filter(isObject) : [];
+  const parts =
+    isObject(cost) && Array.isArray(cost["parts"]) ? cost["parts"].filter(isObject) : [];
   const nanos = parts.map((part) => numberIn(part, "nanos"));
   const known = nanos.filter((each) => each !== null);
   return {

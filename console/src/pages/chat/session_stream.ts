@@ -3,12 +3,17 @@ import { useEffect, useMemo, useSyncExternalStore } from "react";
 import { api, ApiError, dataOf } from "@/api/client";
 import { follow, type StreamEvent, type StreamState } from "@/api/events";
 import type { components } from "@/api/schema";
-import { readEnvelope, withEvents, type Envelope } from "@/pages/chat/event_log";
+import type { Envelope } from "@/parts/timeline/envelope";
+import type { Row } from "@/parts/timeline/rows";
+import { Transcript } from "@/parts/timeline/turns";
 
 export type SessionFacts = components["schemas"]["SessionFacts"];
 
 /** A session as the page knows it now. */
 export interface SessionView {
+  /** What is shown, with what is being written. */
+  rows: readonly Row[];
+  /** What is recorded. */
   events: readonly Envelope[];
   /** The session as the server described it when the page began to follow it, or did again. */
   facts: SessionFacts | null;
@@ -23,6 +28,7 @@ const PAGE = 1_000;
 const LOOK_AGAIN = 5_000;
 
 const NOTHING: SessionView = {
+  rows: [],
   events: [],
   facts: null,
   connection: "connecting",
@@ -37,6 +43,7 @@ class SessionStream {
   private listeners = new Set<() => void>();
   private frame: number | null = null;
   private lastSeq = 0;
+  private readonly transcript = new Transcript();
 
   constructor(
     private readonly sessionId: string,
@@ -116,13 +123,13 @@ class SessionStream {
   }
 
   private take(event: StreamEvent, loadedAt: number): void {
-    const envelope = readEnvelope(event.data);
-    if (envelope === null || event.kind.startsWith("events.")) return;
-    if (event.id !== null) {
+    const envelope = readEnvelope(event);
+    if (envelope === null) return;
+    if (envelope.is_kept) {
       if (envelope.seq <= this.lastSeq) return;
       this.lastSeq = envelope.seq;
     }
-    this.add({ ...envelope, is_kept: event.id !== null });
+    this.add(envelope);
     if (!this.view.isLoaded && this.lastSeq >= loadedAt) this.change({ isLoaded: true });
   }
 
@@ -153,11 +160,19 @@ class SessionStream {
       if (this.batch.length > 0) {
         const batch = this.batch;
         this.batch = [];
-        this.view = { ...this.view, events: withEvents(this.view.events, batch) };
+        this.transcript.push(batch);
+        const events = [...this.view.events, ...batch.filter((event) => event.is_kept)];
+        this.view = { ...this.view, events, rows: this.transcript.list() };
       }
       for (const listener of this.listeners) listener();
     });
   }
+}
+
+/** The envelope in the data of a server-sent event; null for what is none. */
+function readEnvelope(event: StreamEvent): Envelope | null {
+  if (event.kind.startsWith("events.")) return null;
+  return { ...(JSON.parse(event.data) as Envelope), is_kept: event.id !== null };
 }
 
 function isAway(error: ApiError): boolean {
