@@ -18,18 +18,18 @@ from toolcrib.failures import FAILURE_KINDS
 from toolcrib.store.call_query import (
     FAILED_STATUSES,
     NANO,
-    SECONDS_A_DAY,
+    SPANS,
     CallQuery,
     CallRow,
     Place,
     SumKey,
     UsageSum,
     cursor_at,
-    day_of,
     kind_summed,
     page_of,
     percentile,
     place_of,
+    span_name,
 )
 from toolcrib.store.codec import decode_open_call
 from toolcrib.store.sqlite_calls import (
@@ -69,12 +69,13 @@ _STRAY: Final = (
 )
 _LOW_BITS: Final = 2**31 - 1
 _SUM_KEYS: Final[dict[SumKey, str]] = {
-    "day": f"CAST(at / {SECONDS_A_DAY} AS INTEGER)",
+    **{key: f"CAST(at / {span} AS INTEGER)" for key, span in SPANS.items()},
     "tool": "tool",
     # Two numbers of names in one: neither has more than 31 bits.
     "tool_id": "(ifnull(source, 0) << 31) | ifnull(tool, 0)",
     "principal": "principal",
     "model": "model",
+    "status": "status",
 }
 
 
@@ -357,8 +358,10 @@ def _key_name(key: SumKey, value: int | None, names: Mapping[int, str]) -> str |
     if value is None:
         return None
     match key:
-        case "day":
-            return day_of(value * SECONDS_A_DAY)
+        case "minute" | "hour" | "day":
+            return span_name(value * SPANS[key], key)
+        case "status":
+            return STATUSES[value]
         case "tool_id":
             return f"{names.get(value >> 31, '')}/{names.get(value & _LOW_BITS, '')}"
         case "tool" | "principal" | "model":

@@ -20,6 +20,7 @@ from toolcrib.tools.identity import ToolRef
 if TYPE_CHECKING:
     from toolcrib.approval.grant import Grant
     from toolcrib.prices.table import Prices
+    from toolcrib.store.approval_query import ApprovalQuery, InboxPage
     from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
     from toolcrib.store.ledger_writer import Ledger
     from toolcrib.store.session_query import SessionQuery, SessionSummary
@@ -371,6 +372,20 @@ class ApprovalStore(Protocol):
         """The inbox, oldest first; across all sessions, or those of a principal, when
         `session_id` is None.
         """
+        ...
+
+    def inbox(
+        self, query: ApprovalQuery, *, cursor: str | None = None, limit: int = PAGE_SIZE
+    ) -> InboxPage:
+        """The requests that a query asks for. Raises `UsageError` for a cursor that is none."""
+        ...
+
+    def inbox_marks(self, query: ApprovalQuery) -> dict[str, object]:
+        """The ids of those requests, each with a value that changes when somebody votes."""
+        ...
+
+    def inbox_version(self) -> int:
+        """A number that changes whenever the inbox may have changed, by whichever process."""
         ...
 
     def approval(self, approval_id: str) -> FiledApproval | None:
