@@ -103,6 +103,8 @@ const policy = createRoute({
 const grants = createRoute({
   getParentRoute: () => shell,
   path: "/grants",
+  validateSearch: (search): { state?: "past" } =>
+    search["state"] === "past" ? { state: "past" } : {},
   component: lazyRouteComponent(() => import("@/pages/grants/GrantsPage"), "GrantsPage"),
 });
 

@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useMutation, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { Download } from "lucide-react";
-import { lazy, Suspense, useMemo } from "react";
+import { lazy, Suspense, useState } from "react";
 
 import { can, useMe } from "@/api/principal";
 import { messages } from "@/messages";
@@ -89,7 +89,7 @@ interface PartProps {
 
 /** Totals, charts and who is at the top. The table below stands without them. */
 function Overview({ search, onChange }: PartProps) {
-  const opened = useMemo(() => Math.floor(Date.now() / 1000), []);
+  const [opened] = useState(() => Math.floor(Date.now() / 1000));
   const bucket = bucketOf(spanOf(search, opened));
   const sums = useQuery(sumsQuery(search, bucket));
   const tools = useQuery(sumsQuery(search, "tool"));
