@@ -117,6 +117,13 @@ export const messages = {
     files: "Files",
     file: (name: string) => `Download ${name}`,
   },
+  // --- forms ---
+  form: {
+    required: "This is needed",
+    asJson: "As JSON",
+    json: "JSON",
+    notJson: "This is not JSON yet; the last JSON that was counts",
+  },
   // --- event detail and values ---
   detail: {
     summary: "Summary",
