@@ -16,6 +16,8 @@ from toolcrib.runtime import (
     catalog_messages,
     catalog_operations,
     messages,
+    policy_messages,
+    policy_operations,
     server_operations,
 )
 from toolcrib.runtime.service import Service
@@ -245,6 +247,27 @@ _ALL: Final = (
         catalog_messages.ExplainPolicy,
         catalog_messages.PolicyExplanation,
         catalog_operations.explain_policy,
+    ),
+    _operation(
+        "policy.get",
+        ("approver", "auditor"),
+        messages.Nothing,
+        policy_messages.PolicyInForce,
+        policy_operations.get_policy,
+    ),
+    _operation(
+        "policy.check",
+        ("approver", "auditor"),
+        policy_messages.CheckPolicy,
+        policy_messages.PolicyReport,
+        policy_operations.check_policy,
+    ),
+    _operation(
+        "policy.preview",
+        ("approver", "auditor"),
+        policy_messages.PreviewPolicy,
+        policy_messages.PolicyPreview,
+        policy_operations.preview_policy,
     ),
     _operation(
         "servers.list",

@@ -328,8 +328,17 @@ class TypedOperations(ApprovalOperations, TypedCatalog):
         tool: str | None = None,
         source: str | None = None,
         model: str | None = None,
+        status: str | None = None,
+        failure: FailureKind | None = None,
+        decision: RowDecision | None = None,
+        decided_by: ActorKind | None = None,
+        approver: str | None = None,
+        session_id: str | None = None,
+        min_cost: float | None = None,
     ) -> Sums:
-        """What calls took together, by day, tool, principal or model: times, tokens, cost."""
+        """What calls took together, by time, tool, principal, model or status: times, tokens, cost.
+        The filters are those of `list_calls`.
+        """
         params = without_none(
             by=by,
             since=since,
@@ -339,6 +348,13 @@ class TypedOperations(ApprovalOperations, TypedCatalog):
             tool=tool,
             source=source,
             model=model,
+            status=status,
+            failure=failure,
+            decision=decision,
+            decided_by=decided_by,
+            approver=approver,
+            session_id=session_id,
+            min_cost=min_cost,
         )
         return await self.run_operation("calls.sums", params)
 

@@ -175,6 +175,28 @@ describe("what is on its way", () => {
     expect([call.status, argumentsOf(call)]).toEqual(["writing", { part: "saws" }]);
   });
 
+  it("goes on from what was written before it was followed", () => {
+    const data = { turn: 90, step: 1 };
+    const piece = { session_id: "s", seq: 1, at: 0, is_kept: false };
+    const calls = [{ call_id: "late", tool: "order", text: '{"part"' }];
+    const [row, written] = rowsOf([
+      { ...piece, kind: "model.text_delta", data: { ...data, text: "Th" } },
+      {
+        ...piece,
+        kind: "model.partial_reply",
+        data: { ...data, text: "There are ", reasoning: ["Hm."], calls },
+      },
+      { ...piece, kind: "model.text_delta", data: { ...data, text: "two." } },
+      {
+        ...piece,
+        kind: "model.arguments_delta",
+        data: { ...data, call_id: "late", tool: "order", text: ': "saws"}' },
+      },
+    ]);
+    expect(row).toMatchObject({ text: "There are two.", reasoning: ["Hm."], isLive: true });
+    expect(written).toMatchObject({ calls: [{ proposed: '{"part": "saws"}' }] });
+  });
+
   it("begins a text anew after a restart", () => {
     const [first] = events.filter((event) => event.kind === "model.text_delta");
     if (first === undefined) throw new Error("no text");

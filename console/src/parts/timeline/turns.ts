@@ -102,10 +102,15 @@ export class Turns {
       case "model.text_delta":
       case "model.reasoning_delta":
         return this.delta(event);
+      case "model.partial_reply":
+        return this.partial(event);
       case "model.responded":
         return this.respond(event);
       case "turn.ended":
         return this.endTurn(event);
+      case "prompt.stopped":
+        this.turn(numberIn(event.data, "turn") ?? 0).isOpen = false;
+        return this.notice(event);
       default:
         if (callId !== null && this.book.takes(event.kind)) return this.call(event, callId);
         if (event.is_kept || event.kind === "call.unrecorded") this.notice(event);
@@ -182,6 +187,22 @@ export class Turns {
     this.put({ ...row, reasoning, isLive: true });
   }
 
+  /** What was written of a reply before the session was followed; its next pieces come after it. */
+  private partial(event: Envelope): void {
+    const number = numberIn(event.data, "turn") ?? 0;
+    const step = numberIn(event.data, "step") ?? 0;
+    const row = this.modelRow(event, number, step);
+    if (row.seq !== null) return;
+    const reasoning = listIn(event.data, "reasoning").filter((each) => typeof each === "string");
+    const text = textIn(event.data, "text") ?? "";
+    this.put({ ...row, text, reasoning, isLive: true, isPartial: false });
+    for (const call of listIn(event.data, "calls").map(asFacts)) {
+      const callId = textIn(call, "call_id");
+      const data = { ...call, turn: number, step, is_restart: true };
+      if (callId !== null) this.call({ ...event, kind: "model.arguments_delta", data }, callId);
+    }
+  }
+
   private respond(event: Envelope): void {
     const number = numberIn(event.data, "turn") ?? 0;
     const step = numberIn(event.data, "step") ?? 0;
@@ -208,9 +229,8 @@ export class Turns {
   private endTurn(event: Envelope): void {
     const outcome = textIn(event.data, "outcome");
     const number = numberIn(event.data, "turn") ?? 0;
-    if (outcome === "waiting") return;
-    this.turn(number).isOpen = false;
-    if (outcome === "failed" || outcome === "cancelled") this.notice(event);
+    // How it ended is recorded: `prompt.answered`, or `prompt.stopped` with the reason.
+    if (outcome !== "waiting") this.turn(number).isOpen = false;
   }
 
   private call(event: Envelope, callId: string): void {

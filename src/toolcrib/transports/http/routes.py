@@ -26,6 +26,8 @@ class OperationRoute:
     path: str
     status: int = 200
     streams: Streams = "never"
+    has_csv: bool = False
+    """Whether a client that accepts `text/csv` gets all pages of calls in that form."""
 
     @property
     def operation(self) -> Operation:
@@ -75,11 +77,14 @@ ROUTES: Final = (
     OperationRoute("grants.preview", "POST", "/v1/grant-previews"),
     OperationRoute("grants.get", "GET", "/v1/grants/{grant_id}"),
     OperationRoute("grants.revoke", "DELETE", "/v1/grants/{grant_id}"),
-    OperationRoute("calls.list", "GET", "/v1/calls"),
+    OperationRoute("calls.list", "GET", "/v1/calls", has_csv=True),
     OperationRoute("calls.sums", "GET", "/v1/usage"),
     OperationRoute("catalog.list", "GET", "/v1/catalog"),
     OperationRoute("catalog.get", "GET", "/v1/catalog/{name}"),
     OperationRoute("policy.explain", "POST", "/v1/policy-explanations"),
+    OperationRoute("policy.get", "GET", "/v1/policy"),
+    OperationRoute("policy.check", "POST", "/v1/policy-checks"),
+    OperationRoute("policy.preview", "POST", "/v1/policy-previews"),
     OperationRoute("servers.list", "GET", "/v1/servers"),
     OperationRoute("runtime.capabilities", "GET", "/v1/capabilities"),
 )
