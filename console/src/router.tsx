@@ -7,6 +7,7 @@ import {
 } from "@tanstack/react-router";
 
 import { api, dataOf } from "@/api/client";
+import { readSearch } from "@/pages/activity/filters";
 import { ErrorState, LoadingState } from "@/parts/State";
 import { NoPage } from "@/shell/NoPage";
 import { Shell } from "@/shell/Shell";
@@ -89,6 +90,7 @@ const servers = createRoute({
 const activity = createRoute({
   getParentRoute: () => shell,
   path: "/activity",
+  validateSearch: readSearch,
   component: lazyRouteComponent(() => import("@/pages/activity/ActivityPage"), "ActivityPage"),
 });
 
@@ -101,6 +103,8 @@ const policy = createRoute({
 const grants = createRoute({
   getParentRoute: () => shell,
   path: "/grants",
+  validateSearch: (search): { state?: "past" } =>
+    search["state"] === "past" ? { state: "past" } : {},
   component: lazyRouteComponent(() => import("@/pages/grants/GrantsPage"), "GrantsPage"),
 });
 
