@@ -56,7 +56,7 @@ export function CallCard({ call, sessionId }: { call: CallItem; sessionId: strin
       {call.progress !== null && call.end === null && <CallProgress call={call} />}
       {isShown && <CallBody call={call} sessionId={sessionId} />}
       {approval !== undefined && <PendingApproval approvalId={approval.approvalId} />}
-      {question !== undefined && <PendingQuestion question={question} />}
+      {question !== undefined && <PendingQuestion question={question} sessionId={sessionId} />}
     </div>
   );
 }

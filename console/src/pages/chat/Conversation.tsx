@@ -12,7 +12,7 @@ import { ContinueDialog } from "@/pages/chat/ContinueDialog";
 import { ConversationRows } from "@/pages/chat/ConversationRows";
 import { agentName } from "@/pages/chat/NewConversation";
 import { phaseOf } from "@/pages/chat/phase";
-import { cancelPrompt, resumePrompt, sendPrompt } from "@/pages/chat/prompts";
+import { cancelPrompt, openSession, resumePrompt, sendPrompt } from "@/pages/chat/prompts";
 import { useSession, type SessionFacts } from "@/pages/chat/session_stream";
 import { TurnStatus } from "@/pages/chat/TurnStatus";
 import { Button } from "@/parts/Button";
@@ -26,12 +26,19 @@ export function Conversation({ sessionId, agent }: { sessionId: string; agent: A
   const toast = useToast();
   const cache = useQueryClient();
   const mayCall = can(me, "caller");
-  const session = useSession(sessionId, mayCall);
+  const { session, reopen } = useSession(sessionId, mayCall);
   const phase = phaseOf(session.events, session.facts);
   const mayTalk = mayCall && isOwn(session.facts, me.principal, can(me, "admin"));
   const isAtWork = phase.name === "running" || (phase.name === "waiting" && phase.isHeld);
 
+  const isClosed = session.facts?.state !== "open";
+
+  const open = async () => {
+    await openSession(sessionId);
+    reopen();
+  };
   const send = async (text: string, key: string) => {
+    if (isClosed) await open();
     const result = await sendPrompt(sessionId, text, key);
     if (result?.status === "failed") throw new Error(result.error ?? messages.chat.failed);
     void cache.invalidateQueries({ queryKey: ["conversations"] });
@@ -48,8 +55,11 @@ export function Conversation({ sessionId, agent }: { sessionId: string; agent: A
       toast({ title: messages.parts.failed, detail: wordsOf(error), tone: "bad" });
     }
   };
-  const resume = () => resumePrompt(sessionId);
-  useResumption(mayTalk && phase.name === "waiting" && !phase.isHeld, resume);
+  const resume = async () => {
+    if (isClosed) await open();
+    return resumePrompt(sessionId);
+  };
+  useResumption(mayTalk && !isClosed && phase.name === "waiting" && !phase.isHeld, resume);
 
   if (session.error !== null) {
     return <ErrorState error={session.error} onRetry={() => window.location.reload()} />;
@@ -57,13 +67,19 @@ export function Conversation({ sessionId, agent }: { sessionId: string; agent: A
   if (!session.isLoaded) return <LoadingState />;
   return (
     <div className={styles.conversation}>
-      <ConversationHeader sessionId={sessionId} agent={agent} facts={session.facts} />
+      <ConversationHeader
+        sessionId={sessionId}
+        agent={agent}
+        facts={session.facts}
+        mayClose={mayTalk && !isClosed && !isAtWork}
+      />
       <ConversationRows sessionId={sessionId} session={session}>
         <TurnStatus
           session={session}
           phase={phase}
           onResume={mayTalk ? resume : undefined}
           onGiveUp={mayTalk ? stop : undefined}
+          onOpen={mayTalk ? open : undefined}
         />
       </ConversationRows>
       {mayTalk && agent.is_configured ? (
@@ -101,10 +117,12 @@ function ConversationHeader({
   sessionId,
   agent,
   facts,
+  mayClose,
 }: {
   sessionId: string;
   agent: AgentFacts;
   facts: SessionFacts | null;
+  mayClose: boolean;
 }) {
   const [isOpen, setIsOpen] = useState(false);
   return (
@@ -124,7 +142,12 @@ function ConversationHeader({
           {messages.chat.continueElsewhere}
         </Button>
       </div>
-      <ContinueDialog sessionId={sessionId} open={isOpen} onClose={() => setIsOpen(false)} />
+      <ContinueDialog
+        sessionId={sessionId}
+        mayClose={mayClose}
+        open={isOpen}
+        onClose={() => setIsOpen(false)}
+      />
     </header>
   );
 }

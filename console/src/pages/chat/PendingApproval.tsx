@@ -7,6 +7,7 @@ import { can, useMe } from "@/api/principal";
 import { messages } from "@/messages";
 import styles from "@/pages/chat/chat.module.css";
 import { Button } from "@/parts/Button";
+import { Field } from "@/parts/Field";
 import { wordsOf } from "@/parts/State";
 
 /** A call that waits: decided here by who may, and by others in the inbox. */
@@ -44,15 +45,18 @@ export function PendingApproval({ approvalId }: { approvalId: string }) {
   };
   return (
     <div className={styles.decision}>
-      <Link to="/inbox">{messages.shell.inbox}</Link>
-      <input
-        value={reason}
-        onChange={(event) => setReason(event.target.value)}
-        aria-label="reason"
-      />
-      <Button onClick={() => void decide("deny")}>Deny</Button>
-      <Button onClick={() => void decide("approve")}>Approve</Button>
-      {fault !== null && <p className={styles.fault}>{wordsOf(fault)}</p>}
+      <Field label={messages.chat.reason} fault={fault === null ? undefined : wordsOf(fault)}>
+        {(ids) => (
+          <input {...ids} value={reason} onChange={(event) => setReason(event.target.value)} />
+        )}
+      </Field>
+      <div className={styles.actions}>
+        <Button onClick={() => void decide("approve")}>{messages.chat.approve}</Button>
+        <Button look="danger" onClick={() => void decide("deny")}>
+          {messages.chat.deny}
+        </Button>
+        <Link to="/inbox">{messages.chat.moreWays}</Link>
+      </div>
     </div>
   );
 }
