@@ -410,25 +410,6 @@ export const messages = {
     answer: "Answer",
     decline: "Decline to answer",
     reasoning: "How the model thought about it",
-    progressOf: (tool: string) => `Progress of ${tool}`,
-    decided: (kind: string, actor: string, reason: string) =>
-      [`Decision: ${kind}`, actor && `by ${actor}`, reason && `(${reason})`]
-        .filter(Boolean)
-        .join(" "),
-    callStatus: {
-      writing: "being written",
-      proposed: "proposed",
-      waiting: "waits",
-      approved: "approved",
-      running: "running",
-      asking: "asks",
-      deferred: "goes on elsewhere",
-      completed: "done",
-      failed: "failed",
-      denied: "denied",
-      expired: "expired",
-      in_doubt: "in doubt",
-    },
   },
   // --- tools ---
   tools: {

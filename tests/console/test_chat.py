@@ -224,7 +224,7 @@ def test_stop_ends_the_answer_and_the_call_that_runs(crib: Crib) -> None:
 
 def test_a_call_is_approved_and_another_denied_in_line(crib: Crib) -> None:
     """Approve runs it, deny tells the model why; neither has the focus by itself."""
-    page = crib.page("ada", "/chat")
+    page = crib.page("owner", "/chat")
     send(page, "order some")
     approve = log(page).get_by_role("button", name="Approve")
     expect(approve).to_be_visible()
@@ -272,7 +272,7 @@ def test_a_restart_of_the_server_loses_no_prompt_that_waits(crib: Crib) -> None:
     """The server is killed while an approval waits, under an open page. After the restart the page
     is back by itself, and the approval brings the answer.
     """
-    page = crib.page("ada", "/chat", allow=["Failed to load resource", "ERR_", "404"])
+    page = crib.page("owner", "/chat", allow=["Failed to load resource", "ERR_", "404"])
     send(page, "order some")
     expect(log(page).get_by_role("button", name="Approve")).to_be_visible()
 
@@ -280,7 +280,7 @@ def test_a_restart_of_the_server_loses_no_prompt_that_waits(crib: Crib) -> None:
     approve = log(page).get_by_role("button", name="Approve")
     expect(approve).to_be_visible()
     approve.click()
-    expect(log(page)).to_contain_text("50 more of saws are ordered", timeout=PATIENCE * 1000)
+    expect(log(page)).to_contain_text("50 more of saws are ordered", timeout=20_000)
 
 
 def test_the_same_session_goes_on_in_a_terminal(crib: Crib) -> None:
@@ -313,7 +313,7 @@ def test_a_session_is_handed_over_to_another_process(crib: Crib) -> None:
     expect(log(page)).to_contain_text("There are")
     session_id = session_of(page)
     words = ("run", "--session", session_id, "Hello?")
-    with pytest.raises(AssertionError, match="open in another process|another process"):
+    with pytest.raises(AssertionError, match="another process"):
         command(crib, *words)
 
     page.get_by_role("button", name="Continue elsewhere").click()
@@ -321,7 +321,7 @@ def test_a_session_is_handed_over_to_another_process(crib: Crib) -> None:
     page.keyboard.press("Escape")
     expect(log(page).get_by_text("not open at this server")).to_be_visible()
     assert "I can count" in command(crib, *words)
-    expect(log(page)).to_contain_text("Hello?", timeout=PATIENCE * 1000)
+    expect(log(page)).to_contain_text("Hello?", timeout=20_000)
 
     send(page, "how many are there?")
     expect(log(page).get_by_text("There are")).to_have_count(2)
@@ -360,8 +360,8 @@ def test_a_failed_answer_says_why_and_what_is_kept(crib: Crib) -> None:
 
 @pytest.mark.parametrize(("size", "theme"), [((390, 844), "dark"), ((1440, 900), "dark")])
 def test_the_page_fits_a_phone_and_the_dark(crib: Crib, size: tuple[int, int], theme: str) -> None:
-    """axe finds nothing, and nothing is wider than the screen."""
-    page = crib.page("ada", "/chat", size=size, theme="dark")
+    """Axe finds nothing, and nothing is wider than the screen."""
+    page = crib.page("owner", "/chat", size=size, theme="dark")
     send(page, "order some")
     expect(log(page).get_by_role("button", name="Approve")).to_be_visible()
     check_axe(page)

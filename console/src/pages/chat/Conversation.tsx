@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { MonitorSmartphone } from "lucide-react";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 
 import { can, useMe } from "@/api/principal";
 import { messages } from "@/messages";
@@ -12,12 +12,21 @@ import { ContinueDialog } from "@/pages/chat/ContinueDialog";
 import { ConversationRows } from "@/pages/chat/ConversationRows";
 import { agentName } from "@/pages/chat/NewConversation";
 import { phaseOf } from "@/pages/chat/phase";
-import { cancelPrompt, openSession, resumePrompt, sendPrompt } from "@/pages/chat/prompts";
+import { PendingApproval } from "@/pages/chat/PendingApproval";
+import { PendingQuestion } from "@/pages/chat/PendingQuestion";
+import {
+  cancelCall,
+  cancelPrompt,
+  openSession,
+  resumePrompt,
+  sendPrompt,
+} from "@/pages/chat/prompts";
 import { useSession, type SessionFacts } from "@/pages/chat/session_stream";
 import { TurnStatus } from "@/pages/chat/TurnStatus";
 import { Button } from "@/parts/Button";
 import { ErrorState, LoadingState, wordsOf } from "@/parts/State";
 import { useToast } from "@/parts/Toast";
+import type { TranscriptActions } from "@/parts/timeline/Transcript";
 import { Text } from "@/parts/untrusted";
 
 /** One conversation with the agent, as it happens. */
@@ -59,6 +68,7 @@ export function Conversation({ sessionId, agent }: { sessionId: string; agent: A
     if (isClosed) await open();
     return resumePrompt(sessionId);
   };
+  const actions = useActions(sessionId, mayTalk);
   useResumption(mayTalk && !isClosed && phase.name === "waiting" && !phase.isHeld, resume);
 
   if (session.error !== null) {
@@ -73,7 +83,7 @@ export function Conversation({ sessionId, agent }: { sessionId: string; agent: A
         facts={session.facts}
         mayClose={mayTalk && !isClosed && !isAtWork}
       />
-      <ConversationRows sessionId={sessionId} session={session}>
+      <ConversationRows sessionId={sessionId} session={session} actions={actions}>
         <TurnStatus
           session={session}
           phase={phase}
@@ -91,6 +101,26 @@ export function Conversation({ sessionId, agent }: { sessionId: string; agent: A
       )}
     </div>
   );
+}
+
+/** What a person can do about a call, where it is shown. */
+function useActions(sessionId: string, mayTalk: boolean): TranscriptActions {
+  const toast = useToast();
+  return useMemo(() => {
+    const decide: TranscriptActions["decide"] = (_, approval) => (
+      <PendingApproval approvalId={approval.approvalId} />
+    );
+    if (!mayTalk) return { decide };
+    return {
+      decide,
+      answer: (_, question) => <PendingQuestion question={question} sessionId={sessionId} />,
+      cancel: (call) => {
+        cancelCall(sessionId, call.callId).catch((error: unknown) =>
+          toast({ title: messages.parts.failed, detail: wordsOf(error), tone: "bad" }),
+        );
+      },
+    };
+  }, [sessionId, mayTalk, toast]);
 }
 
 /** Whether the principal may talk in a session: its owner, or an admin. */

@@ -2,7 +2,6 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { api, dataOf } from "@/api/client";
-import { can, useMe } from "@/api/principal";
 import { messages } from "@/messages";
 import styles from "@/pages/chat/chat.module.css";
 import { Button } from "@/parts/Button";
@@ -10,7 +9,6 @@ import { faultsOf, type Fault } from "@/parts/form/validator";
 import { SchemaForm } from "@/parts/form/SchemaForm";
 import { wordsOf } from "@/parts/State";
 import type { QuestionItem } from "@/parts/timeline/rows";
-import { Text } from "@/parts/untrusted";
 
 /** A question of a running call, which goes on with the answer. */
 export function PendingQuestion({
@@ -20,7 +18,6 @@ export function PendingQuestion({
   question: QuestionItem;
   sessionId: string;
 }) {
-  const me = useMe();
   const [value, setValue] = useState<unknown>(undefined);
   const [faults, setFaults] = useState<readonly Fault[]>([]);
   const [error, setError] = useState<unknown>(null);
@@ -49,10 +46,7 @@ export function PendingQuestion({
   };
   return (
     <div className={styles.question}>
-      <p>
-        <Text text={question.text} lines />
-      </p>
-      {can(me, "caller") && open.data != null && (
+      {open.data != null && (
         <>
           <SchemaForm
             schema={open.data.schema}

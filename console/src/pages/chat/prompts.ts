@@ -54,6 +54,12 @@ export async function cancelPrompt(sessionId: string): Promise<boolean> {
   return dataOf(answer).was_running;
 }
 
+/** Cancel one call; the model hears that it was, and goes on. */
+export async function cancelCall(sessionId: string, callId: string): Promise<void> {
+  const params = { path: { session_id: sessionId, call_id: callId } };
+  await api.POST("/v1/sessions/{session_id}/calls/{call_id}/cancel", { params, body: {} });
+}
+
 const BEGUN = ["prompt.started", "prompt.resumed"];
 
 async function begin(url: string, body: object, key: string): Promise<PromptResult | null> {

@@ -1,4 +1,5 @@
-import Form from "@rjsf/core";
+// Not from the index of the package: that imports a validator which makes code from schemas.
+import Form from "@rjsf/core/lib/components/Form.js";
 import { useMemo, useState } from "react";
 
 import type { SchemaFormProps } from "@/parts/form/SchemaForm";
