@@ -11,7 +11,7 @@ import { Composer } from "@/pages/chat/Composer";
 import { ContinueDialog } from "@/pages/chat/ContinueDialog";
 import { ConversationRows } from "@/pages/chat/ConversationRows";
 import { agentName } from "@/pages/chat/NewConversation";
-import { phaseOf } from "@/pages/chat/phase";
+import { lastTurn, phaseOf } from "@/pages/chat/phase";
 import { PendingApproval } from "@/pages/chat/PendingApproval";
 import { PendingQuestion } from "@/pages/chat/PendingQuestion";
 import {
@@ -50,7 +50,6 @@ export function Conversation({ sessionId, agent }: { sessionId: string; agent: A
     if (isClosed) await open();
     const result = await sendPrompt(sessionId, text, key);
     if (result?.status === "failed") throw new Error(result.error ?? messages.chat.failed);
-    void cache.invalidateQueries({ queryKey: ["conversations"] });
   };
   const stop = async () => {
     try {
@@ -68,6 +67,11 @@ export function Conversation({ sessionId, agent }: { sessionId: string; agent: A
     if (isClosed) await open();
     return resumePrompt(sessionId);
   };
+  const turn = lastTurn(session.events);
+  useEffect(() => {
+    // The list has its title, and whether it waits.
+    void cache.invalidateQueries({ queryKey: ["conversations"] });
+  }, [cache, turn, phase.name]);
   const actions = useActions(sessionId, mayTalk);
   useResumption(mayTalk && !isClosed && phase.name === "waiting" && !phase.isHeld, resume);
 
