@@ -31,7 +31,9 @@ def played(crib: Crib) -> None:
 
 
 def total(page: Page, name: str) -> str:
-    return page.get_by_label("In this time").locator("div", has_text=name).locator("dd").inner_text()
+    return (
+        page.get_by_label("In this time").locator("div", has_text=name).locator("dd").inner_text()
+    )
 
 
 def rows(page: Page) -> list[str]:
@@ -49,7 +51,7 @@ def test_the_numbers_are_those_of_real_calls(crib: Crib) -> None:
     assert total(page, "Failed or denied") == "1"
     assert len(rows(page)) == 6
     expect(page.get_by_role("button", name="stock_level")).to_be_visible()
-    page.get_by_text("The numbers of the charts as a table").click()
+    page.locator("summary", has_text="The numbers of the charts as a table").click()
     numbers = page.get_by_role("table", name="The numbers of the charts as a table")
     assert numbers.get_by_role("row").nth(1).get_by_role("cell").all_inner_texts()[1:3] == [
         "6",
@@ -73,7 +75,7 @@ def test_filters_are_in_the_address_and_narrow_everything(crib: Crib) -> None:
 
     shared = crib.page("dora", "/activity?range=24h&tool=stock_*&principal=ada")
     expect(shared.get_by_role("img", name=re.compile("Calls: 1 in"))).to_be_visible()
-    assert shared.get_by_label("Time").input_value() == "24h"
+    assert shared.get_by_label("Time", exact=True).input_value() == "24h"
     shared.get_by_role("link", name=re.compile("Open the call of stock_level")).click()
     expect(shared).to_have_url(re.compile(r"/sessions/.*event=\d+"))
 
