@@ -9,6 +9,7 @@ import {
 import { readState } from "@/api/inbox";
 import { can, meQuery } from "@/api/principal";
 import { queryClient } from "@/api/queries";
+import { readSearch } from "@/pages/activity/filters";
 import { ErrorState, LoadingState } from "@/parts/State";
 import { NoPage } from "@/shell/NoPage";
 import { Shell } from "@/shell/Shell";
@@ -106,6 +107,7 @@ const servers = createRoute({
 const activity = createRoute({
   getParentRoute: () => shell,
   path: "/activity",
+  validateSearch: readSearch,
   component: lazyRouteComponent(() => import("@/pages/activity/ActivityPage"), "ActivityPage"),
 });
 
@@ -118,6 +120,8 @@ const policy = createRoute({
 const grants = createRoute({
   getParentRoute: () => shell,
   path: "/grants",
+  validateSearch: (search): { state?: "past" } =>
+    search["state"] === "past" ? { state: "past" } : {},
   component: lazyRouteComponent(() => import("@/pages/grants/GrantsPage"), "GrantsPage"),
 });
 

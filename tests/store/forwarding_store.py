@@ -13,7 +13,7 @@ from toolcrib.approval.grant import Grant
 from toolcrib.ledger.record import Head, Record
 from toolcrib.prices.table import Prices
 from toolcrib.store.approval_query import ApprovalQuery, InboxPage
-from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
+from toolcrib.store.call_query import CallQuery, CallRow, PrincipalUse, SumKey, UsageSum
 from toolcrib.store.ledger_writer import DurableLedger
 from toolcrib.store.session_query import SessionQuery, SessionSummary
 from toolcrib.store.store import (
@@ -141,6 +141,9 @@ class ForwardingStore:
 
     def call_sums(self, query: CallQuery, key: SumKey) -> list[UsageSum]:
         return self._storage.call_sums(query, key)
+
+    def principals(self) -> list[PrincipalUse]:
+        return self._storage.principals()
 
     def approvals(
         self,

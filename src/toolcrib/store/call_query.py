@@ -123,6 +123,18 @@ class CallQuery:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PrincipalUse:
+    """What a principal has left in the store."""
+
+    name: str
+    sessions: int = 0
+    calls: int = 0
+    """Calls of tools that it has asked for, in its own sessions and in others."""
+    last_at: float | None = None
+    """When it made its last session, or asked for its last call."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSum:
     """What the calls of one time, tool, principal, model or status took together."""
@@ -250,6 +262,28 @@ def place_of(cursor: str) -> Place:
 def cursor_at(place: Place) -> str:
     """The cursor that asks for what follows a place."""
     return f"{place[0]!r} {place[1]}"
+
+
+def counted(pairs: Iterable[tuple[str | None, float]]) -> list[tuple[str, int, float]]:
+    """How many times each name comes, and the last time."""
+    counts: dict[str, tuple[int, float]] = {}
+    for name, at in pairs:
+        if name is not None:
+            count, last = counts.get(name, (0, at))
+            counts[name] = (count + 1, max(last, at))
+    return [(name, count, last) for name, (count, last) in counts.items()]
+
+
+def uses_of(
+    sessions: Iterable[tuple[str, int, float]], calls: Iterable[tuple[str, int, float]]
+) -> list[PrincipalUse]:
+    """The uses of principals, from the numbers and last times of their sessions and calls."""
+    uses = {name: PrincipalUse(name, count, 0, at) for name, count, at in sessions}
+    for name, count, at in calls:
+        earlier = uses.get(name, PrincipalUse(name))
+        last = at if earlier.last_at is None else max(at, earlier.last_at)
+        uses[name] = PrincipalUse(name, earlier.sessions, count, last)
+    return sorted(uses.values(), key=lambda use: use.name)
 
 
 def page_of(

@@ -16,7 +16,7 @@ from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.ledger.record import Head, Record
 from toolcrib.prices.table import Prices, published_prices
 from toolcrib.store import sqlite_rows
-from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
+from toolcrib.store.call_query import CallQuery, CallRow, PrincipalUse, SumKey, UsageSum
 from toolcrib.store.codec import unpacked_artifact
 from toolcrib.store.leases import Leases
 from toolcrib.store.ledger_writer import DurableLedger
@@ -202,6 +202,11 @@ class SqliteStore:
         """The sums of those calls."""
         self._read()
         return self._call_reader.sums(query, key)
+
+    def principals(self) -> list[PrincipalUse]:
+        """What every principal has left."""
+        self._read()
+        return self._call_reader.principals()
 
     def stray_calls(self) -> int:
         """How many rows of the index are of no record of their session; 0 unless the file was

@@ -22,6 +22,7 @@ from toolcrib.store.call_query import (
     CallQuery,
     CallRow,
     Place,
+    PrincipalUse,
     SumKey,
     UsageSum,
     cursor_at,
@@ -30,6 +31,7 @@ from toolcrib.store.call_query import (
     percentile,
     place_of,
     span_name,
+    uses_of,
 )
 from toolcrib.store.codec import decode_open_call
 from toolcrib.store.sqlite_calls import (
@@ -77,6 +79,16 @@ _SUM_KEYS: Final[dict[SumKey, str]] = {
     "model": "model",
     "status": "status",
 }
+
+_OWNERS: Final = (
+    "SELECT owner, count(*), max(created_at) FROM sessions INDEXED BY sessions_by_owner"
+    " WHERE owner IS NOT NULL GROUP BY owner"
+)
+_CALLERS: Final = (
+    "SELECT n.name, count(*), max(c.at) FROM calls c INDEXED BY calls_by_principal"
+    " JOIN names n ON n.id = c.principal WHERE c.principal IS NOT NULL"
+    f" AND c.kind = {KINDS.index('tool')} GROUP BY c.principal"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +152,12 @@ class CallIndexReader:
             for row in totals
         ]
         return sorted(sums, key=lambda each: each.key or "")
+
+    def principals(self) -> list[PrincipalUse]:
+        """What every principal has left, counted in the indexes."""
+        with self._connection() as connection:
+            sessions = connection.execute(_OWNERS).fetchall()
+            return uses_of(sessions, connection.execute(_CALLERS).fetchall())
 
     def _running(
         self, connection: sqlite3.Connection, query: CallQuery

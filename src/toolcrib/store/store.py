@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.grant import Grant
     from toolcrib.prices.table import Prices
     from toolcrib.store.approval_query import ApprovalQuery, InboxPage
-    from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
+    from toolcrib.store.call_query import CallQuery, CallRow, PrincipalUse, SumKey, UsageSum
     from toolcrib.store.ledger_writer import Ledger
     from toolcrib.store.session_query import SessionQuery, SessionSummary
 
@@ -217,10 +217,7 @@ class StorePage(Generic[T]):
 
 
 def every(read: Callable[[str | None], StorePage[T]]) -> Iterator[T]:
-    """All items of a listing, page by page.
-
-    For example `every(lambda cursor: store.sessions(cursor=cursor))`.
-    """
+    """All items of a listing, page by page."""
     cursor = None
     while True:
         page = read(cursor)
@@ -334,9 +331,8 @@ class CallStore(Protocol):
         ...
 
     def known_call(self, session_id: str, call_id: str) -> OpenCall | Record | None:
-        """The open call of an id, or the record of its end; None when there is neither.
-
-        Takes no longer in a long ledger than in a short one.
+        """The open call of an id, or the record of its end; None when there is neither. Takes no
+        longer in a long ledger than in a short one.
         """
         ...
 
@@ -354,6 +350,10 @@ class CallStore(Protocol):
 
     def call_sums(self, query: CallQuery, key: SumKey) -> list[UsageSum]:
         """The sums of those calls. Calls that run are not in them."""
+        ...
+
+    def principals(self) -> list[PrincipalUse]:
+        """What every principal that has a session or a call has left, by name."""
         ...
 
 

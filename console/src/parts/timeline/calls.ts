@@ -200,7 +200,8 @@ function setParams(call: CallItem, params: unknown): void {
 
 function writeArguments(call: CallItem, event: Envelope): void {
   if (call.status !== "writing") return;
-  const written = typeof call.proposed === "string" ? call.proposed : "";
+  const isRestart = event.data["is_restart"] === true;
+  const written = typeof call.proposed === "string" && !isRestart ? call.proposed : "";
   call.tool = textIn(event.data, "tool") ?? call.tool;
   call.proposed = written + (textIn(event.data, "text") ?? "");
 }

@@ -4,13 +4,13 @@ import { argumentsOf } from "@/parts/timeline/calls";
 import type { Envelope } from "@/parts/timeline/envelope";
 import recorded from "@/parts/timeline/recorded/workshop.json";
 import type { CallItem, CallsRow, ModelRow, Row } from "@/parts/timeline/rows";
-import { Transcript } from "@/parts/timeline/turns";
+import { Turns } from "@/parts/timeline/turns";
 
 const events = recorded as unknown as Envelope[];
 const kept = events.filter((event) => event.is_kept);
 
-function transcript(some: readonly Envelope[] = events): Transcript {
-  const made = new Transcript();
+function transcript(some: readonly Envelope[] = events): Turns {
+  const made = new Turns();
   made.push(some);
   return made;
 }
@@ -53,7 +53,7 @@ describe("a recorded session", () => {
 
   it("is the same in pieces of any size", () => {
     for (const size of [1, 3, 17]) {
-      const pieces = new Transcript();
+      const pieces = new Turns();
       for (let index = 0; index < events.length; index += size) {
         pieces.push(events.slice(index, index + size));
         pieces.list();
@@ -173,6 +173,28 @@ describe("what is on its way", () => {
   it("shows calls while their arguments are written", () => {
     const call = callOf(rowsOf(until("model.arguments_delta", 2)), "stock_level");
     expect([call.status, argumentsOf(call)]).toEqual(["writing", { part: "saws" }]);
+  });
+
+  it("goes on from what was written before it was followed", () => {
+    const data = { turn: 90, step: 1 };
+    const piece = { session_id: "s", seq: 1, at: 0, is_kept: false };
+    const calls = [{ call_id: "late", tool: "order", text: '{"part"' }];
+    const [row, written] = rowsOf([
+      { ...piece, kind: "model.text_delta", data: { ...data, text: "Th" } },
+      {
+        ...piece,
+        kind: "model.partial_reply",
+        data: { ...data, text: "There are ", reasoning: ["Hm."], calls },
+      },
+      { ...piece, kind: "model.text_delta", data: { ...data, text: "two." } },
+      {
+        ...piece,
+        kind: "model.arguments_delta",
+        data: { ...data, call_id: "late", tool: "order", text: ': "saws"}' },
+      },
+    ]);
+    expect(row).toMatchObject({ text: "There are two.", reasoning: ["Hm."], isLive: true });
+    expect(written).toMatchObject({ calls: [{ proposed: '{"part": "saws"}' }] });
   });
 
   it("begins a text anew after a restart", () => {

@@ -33,7 +33,7 @@ interface Turn {
  * whatever the pieces are that they come in. A row is a new object when it has changed, and only
  * then, so that a list can tell what to draw again.
  */
-export class Transcript {
+export class Turns {
   /** The number of the last recorded event that was taken. */
   lastSeq = 0;
   private readonly book = new CallBook();
@@ -42,6 +42,7 @@ export class Transcript {
   /** The keys of the rows at the top, and of those within each call. */
   private readonly order = new Map<string | null, string[]>([[null, []]]);
   private readonly places = new Map<number, string>();
+  private readonly callPlaces = new Map<number, string>();
   /** The steps whose beginning was seen. */
   private readonly asked = new Set<string>();
   private flat: Row[] | null = [];
@@ -65,6 +66,11 @@ export class Transcript {
   /** The key of the row that shows a recorded event. */
   rowOf(seq: number): string | null {
     return this.places.get(seq) ?? null;
+  }
+
+  /** The call that a recorded event is about. */
+  callOf(seq: number): string | null {
+    return this.callPlaces.get(seq) ?? null;
   }
 
   /** Forget what is half written: the connection was lost, and its next piece may be a later one. */
@@ -96,10 +102,15 @@ export class Transcript {
       case "model.text_delta":
       case "model.reasoning_delta":
         return this.delta(event);
+      case "model.partial_reply":
+        return this.partial(event);
       case "model.responded":
         return this.respond(event);
       case "turn.ended":
         return this.endTurn(event);
+      case "prompt.stopped":
+        this.turn(numberIn(event.data, "turn") ?? 0).isOpen = false;
+        return this.notice(event);
       default:
         if (callId !== null && this.book.takes(event.kind)) return this.call(event, callId);
         if (event.is_kept || event.kind === "call.unrecorded") this.notice(event);
@@ -176,6 +187,22 @@ export class Transcript {
     this.put({ ...row, reasoning, isLive: true });
   }
 
+  /** What was written of a reply before the session was followed; its next pieces come after it. */
+  private partial(event: Envelope): void {
+    const number = numberIn(event.data, "turn") ?? 0;
+    const step = numberIn(event.data, "step") ?? 0;
+    const row = this.modelRow(event, number, step);
+    if (row.seq !== null) return;
+    const reasoning = listIn(event.data, "reasoning").filter((each) => typeof each === "string");
+    const text = textIn(event.data, "text") ?? "";
+    this.put({ ...row, text, reasoning, isLive: true, isPartial: false });
+    for (const call of listIn(event.data, "calls").map(asFacts)) {
+      const callId = textIn(call, "call_id");
+      const data = { ...call, turn: number, step, is_restart: true };
+      if (callId !== null) this.call({ ...event, kind: "model.arguments_delta", data }, callId);
+    }
+  }
+
   private respond(event: Envelope): void {
     const number = numberIn(event.data, "turn") ?? 0;
     const step = numberIn(event.data, "step") ?? 0;
@@ -202,9 +229,8 @@ export class Transcript {
   private endTurn(event: Envelope): void {
     const outcome = textIn(event.data, "outcome");
     const number = numberIn(event.data, "turn") ?? 0;
-    if (outcome === "waiting") return;
-    this.turn(number).isOpen = false;
-    if (outcome === "failed" || outcome === "cancelled") this.notice(event);
+    // How it ended is recorded: `prompt.answered`, or `prompt.stopped` with the reason.
+    if (outcome !== "waiting") this.turn(number).isOpen = false;
   }
 
   private call(event: Envelope, callId: string): void {
@@ -224,7 +250,10 @@ export class Transcript {
       this.group(callId, key, number, event);
     }
     const key = this.book.placeOf(callId);
-    if (key !== null && event.is_kept) this.places.set(event.seq, key);
+    if (key !== null && event.is_kept) {
+      this.places.set(event.seq, key);
+      this.callPlaces.set(event.seq, callId);
+    }
     if (key !== null) this.flat = null;
   }
 
