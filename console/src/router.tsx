@@ -8,6 +8,7 @@ import {
 
 import { api, dataOf } from "@/api/client";
 import { ErrorState, LoadingState } from "@/parts/State";
+import { readSessionSearch, readSessionsSearch } from "@/pages/sessions/search";
 import { NoPage } from "@/shell/NoPage";
 import { Shell } from "@/shell/Shell";
 
@@ -45,14 +46,14 @@ const inbox = createRoute({
 const sessions = createRoute({
   getParentRoute: () => shell,
   path: "/sessions",
+  validateSearch: readSessionsSearch,
   component: lazyRouteComponent(() => import("@/pages/sessions/SessionsPage"), "SessionsPage"),
 });
 
 const session = createRoute({
   getParentRoute: () => shell,
   path: "/sessions/$sessionId",
-  validateSearch: (search): { event?: number } =>
-    typeof search["event"] === "number" ? { event: search["event"] } : {},
+  validateSearch: readSessionSearch,
   component: lazyRouteComponent(() => import("@/pages/sessions/SessionPage"), "SessionPage"),
 });
 
