@@ -12,6 +12,7 @@ import { Menu, type MenuItem } from "@/parts/Menu";
 import { wordsOf } from "@/parts/State";
 import { useToast } from "@/parts/Toast";
 import type { Feed } from "@/parts/timeline/useSessionFeed";
+import { ExportLink } from "@/pages/sessions/detail";
 import type { SessionFacts } from "@/pages/sessions/SessionsPage";
 
 type Act = "resume" | "close" | "fork" | "remove";
@@ -90,6 +91,7 @@ export function SessionMenu({ facts, feed }: { facts: SessionFacts; feed: Feed }
           {messages.session.toChat}
         </Link>
       )}
+      <ExportLink sessionId={facts.session_id} />
       <Menu
         items={items}
         trigger={

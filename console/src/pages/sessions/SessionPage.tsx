@@ -5,11 +5,14 @@ import { useCallback, useEffect, useMemo, useState } from "react";
 import { api, ApiError, dataOf } from "@/api/client";
 import { messages } from "@/messages";
 import { Page } from "@/parts/Page";
+import { useNow } from "@/parts/Time";
 import { EmptyState, ErrorState, LoadingState } from "@/parts/State";
 import { choicesOf, filterRows, findRows, stopsOf } from "@/parts/timeline/filter";
+import { OPEN } from "@/parts/timeline/rows";
 import { Transcript } from "@/parts/timeline/Transcript";
 import { useSessionFeed, type Feed } from "@/parts/timeline/useSessionFeed";
 import { showable } from "@/parts/untrusted";
+import { Waterfall } from "@/pages/sessions/detail";
 import { EventPane } from "@/pages/sessions/EventPane";
 import { withFilter, type SessionSearch } from "@/pages/sessions/search";
 import { SessionLead } from "@/pages/sessions/SessionLead";
@@ -54,7 +57,7 @@ function OneSession({ sessionId }: { sessionId: string }) {
       ) : error !== null && feed.rows.length === 0 ? (
         <ErrorState error={error} onRetry={feed.retry} />
       ) : (
-        <Body sessionId={sessionId} feed={feed} />
+        <Body sessionId={sessionId} feed={feed} owner={facts.data?.owner ?? null} />
       )}
     </Page>
   );
@@ -82,7 +85,13 @@ function useShownRows(feed: Feed, search: SessionSearch) {
   return { rows, matches, stops, choices: useMemo(() => choicesOf(feed.rows), [feed.rows]) };
 }
 
-function Body({ sessionId, feed }: { sessionId: string; feed: Feed }) {
+interface BodyProps {
+  sessionId: string;
+  feed: Feed;
+  owner: string | null;
+}
+
+function Body({ sessionId, feed, owner }: BodyProps) {
   const search = useSearch({ from: "/shell/sessions/$sessionId" });
   const navigate = useNavigate({ from: "/sessions/$sessionId" });
   const { rows, matches, stops, choices } = useShownRows(feed, search);
@@ -106,7 +115,7 @@ function Body({ sessionId, feed }: { sessionId: string; feed: Feed }) {
     if (selected !== null) void loadTo(selected);
   }, [selected, loadTo]);
   useArrowKeys({ stops, selected, callOf: feed.callOf, rowOf: feed.rowOf, select });
-  const actions = useTranscriptActions(sessionId);
+  const actions = useTranscriptActions(sessionId, owner);
   const at = matches.length === 0 ? 0 : match % matches.length;
   const event = selected === null ? undefined : feed.events.find((each) => each.seq === selected);
   const found = search.find === undefined ? null : (matches[at] ?? null);
@@ -125,6 +134,7 @@ function Body({ sessionId, feed }: { sessionId: string; feed: Feed }) {
         onMatch={(step) => setMatch((at + step + matches.length) % Math.max(matches.length, 1))}
         onOlder={() => void loadTo(1)}
       />
+      <Strip feed={feed} selected={selected} onSelect={select} />
       <div className={styles.body} data-split={selected !== null}>
         <div className={styles.transcript}>
           {rows.length === 0 ? (
@@ -144,13 +154,35 @@ function Body({ sessionId, feed }: { sessionId: string; feed: Feed }) {
             event={event}
             events={feed.events}
             isLoading={event === undefined && feed.hasOlder}
-            onSelect={select}
             onClose={() => select(null)}
           />
         )}
       </div>
     </>
   );
+}
+
+/** When calls waited and ran. Its time runs only while a call does. */
+function Strip({
+  feed,
+  selected,
+  onSelect,
+}: {
+  feed: Feed;
+  selected: number | null;
+  onSelect: (seq: number) => void;
+}) {
+  const now = useNow();
+  const isRunning = useMemo(
+    () =>
+      feed.rows.some(
+        (row) => row.kind === "calls" && row.calls.some((call) => OPEN.has(call.status)),
+      ),
+    [feed.rows],
+  );
+  if (feed.events.length === 0) return null;
+  const end = isRunning && feed.state === "live" ? now : (feed.events.at(-1)?.at ?? now);
+  return <Waterfall events={feed.events} selected={selected} onSelect={onSelect} now={end} />;
 }
 
 function Nothing({ hasAny }: { hasAny: boolean }) {
