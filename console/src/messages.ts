@@ -372,6 +372,9 @@ export const messages = {
     loadOlder: "Load older events",
     beginning: "The session begins here.",
     newest: "Jump to the newest",
+    detail: "Details of the event",
+    copyLink: "Copy the link",
+    noEvent: "There is no such event in this session.",
     gone: "There is no such session, or it belongs to somebody else.",
   },
   // --- transcript ---

@@ -11,6 +11,7 @@ import { can, meQuery } from "@/api/principal";
 import { queryClient } from "@/api/queries";
 import { readSearch } from "@/pages/activity/filters";
 import { ErrorState, LoadingState } from "@/parts/State";
+import { readSessionSearch, readSessionsSearch } from "@/pages/sessions/search";
 import { NoPage } from "@/shell/NoPage";
 import { Shell } from "@/shell/Shell";
 
@@ -63,14 +64,14 @@ const inbox = createRoute({
 const sessions = createRoute({
   getParentRoute: () => shell,
   path: "/sessions",
+  validateSearch: readSessionsSearch,
   component: lazyRouteComponent(() => import("@/pages/sessions/SessionsPage"), "SessionsPage"),
 });
 
 const session = createRoute({
   getParentRoute: () => shell,
   path: "/sessions/$sessionId",
-  validateSearch: (search): { event?: number } =>
-    typeof search["event"] === "number" ? { event: search["event"] } : {},
+  validateSearch: readSessionSearch,
   component: lazyRouteComponent(() => import("@/pages/sessions/SessionPage"), "SessionPage"),
 });
 
