@@ -1,4 +1,4 @@
-// Not from the index of the package: that imports a validator which makes code from schemas.
+// Not the whole of the library: its test part asks for a validator that evaluates code.
 import Form from "@rjsf/core/lib/components/Form.js";
 import { useMemo, useState } from "react";
 
