@@ -124,6 +124,14 @@ def send(page: Page, text: str) -> None:
     page.get_by_label("Your message").press("Enter")
 
 
+def deny(page: Page, reason: str) -> None:
+    """In the dialog of the inbox, which opens here."""
+    log(page).get_by_role("button", name="Deny").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox").fill(reason)
+    dialog.get_by_role("button", name="Deny").click()
+
+
 def log(page: Page) -> Locator:
     return page.get_by_role("log")
 
@@ -238,8 +246,7 @@ def test_a_call_is_approved_and_another_denied_in_line(crib: Crib) -> None:
     expect(log(page)).to_contain_text("50 more of saws are ordered")
 
     send(page, "order again")
-    log(page).get_by_label(re.compile("^Why not")).fill("We have enough.")
-    log(page).get_by_role("button", name="Deny").click()
+    deny(page, "We have enough.")
     expect(log(page).get_by_text("denied", exact=True)).to_be_visible()
     expect(log(page)).to_contain_text("We have enough.")
 
@@ -379,5 +386,5 @@ def test_the_page_fits_a_phone_and_the_dark(crib: Crib, size: tuple[int, int], t
     check_axe(page)
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= size[0]
-    log(page).get_by_role("button", name="Deny").click()
+    deny(page, "It was a try.")
     expect(page.get_by_role("button", name="Send")).to_be_visible()
