@@ -90,7 +90,7 @@ def test_an_ended_sign_in_is_told_and_the_page_goes_on(crib: Crib) -> None:
     """A page whose sign-in has ended says so, keeps what was typed, and goes on after the next."""
     page = crib.page("ada", "/people", allow=REFUSED)
     page.get_by_role("button", name="New token").click()
-    page.get_by_label("Name").fill("somebody")
+    page.get_by_label("Name", exact=True).fill("somebody")
     end_sign_in(crib, page)
     page.get_by_role("checkbox", name="caller").check()
     page.get_by_role("button", name="Make the token").click()
@@ -100,7 +100,7 @@ def test_an_ended_sign_in_is_told_and_the_page_goes_on(crib: Crib) -> None:
     again.get_by_label("Token").fill(crib.token("ada"))
     again.get_by_role("button", name="Sign in").click()
     expect(again).to_be_hidden()
-    expect(page.get_by_label("Name")).to_have_value("somebody")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("somebody")
     page.get_by_role("button", name="Make the token").click()
 
     expect(page.get_by_text("shown once")).to_be_visible()

@@ -1,3 +1,4 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { messages } from "@/messages";
@@ -6,7 +7,7 @@ import { Dialog, DialogActions } from "@/parts/Dialog";
 import { Field } from "@/parts/Field";
 import { wordsOf } from "@/parts/State";
 import { IssuedToken } from "@/pages/people/IssuedToken";
-import { rotateToken, usePeopleAction, type TokenFacts } from "@/pages/people/people";
+import { rotateToken, type TokenFacts } from "@/pages/people/people";
 import styles from "@/pages/people/people.module.css";
 
 const KEPT = [0, 3_600, 86_400] as const;
@@ -22,8 +23,11 @@ export function RotateDialog({
   onClose: () => void;
 }) {
   const [kept, setKept] = useState(0);
-  const rotate = usePeopleAction(rotateToken);
+  const queries = useQueryClient();
+  const rotate = useMutation({ mutationFn: rotateToken });
   const close = () => {
+    // Not before: the row of the old token goes then, and with it the only sight of the new one.
+    if (rotate.isSuccess) void queries.invalidateQueries({ queryKey: ["people"] });
     rotate.reset();
     onClose();
   };
