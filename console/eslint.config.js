@@ -11,6 +11,8 @@ export default ts.config(
   hooks.configs.flat["recommended-latest"],
   {
     rules: {
+      // What scrolls must be reached by keyboard, and says by its role what it is.
+      "jsx-a11y/no-noninteractive-tabindex": ["error", { roles: ["tabpanel", "group"], tags: [] }],
       "no-restricted-properties": [
         "error",
         { property: "innerHTML", message: "Everything that tools and models write is untrusted." },

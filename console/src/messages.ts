@@ -64,9 +64,55 @@ export const messages = {
   sessions: {
     title: "Sessions",
   },
+  // --- text of others ---
+  untrusted: {
+    token: (name: string) => `Not shown as it is: ${name}`,
+    deadLink: "This link leads nowhere safe; it is shown as text",
+    picture: "Picture not loaded:",
+    pictureSource: "its address",
+    citation: (number: number, title: string) => `Source ${number}: ${title}`,
+    sources: "Sources",
+    table: "Table",
+  },
+  // --- values ---
+  values: {
+    showAll: (count: number, unit: "lines" | "entries" | "rows") =>
+      `Show all ${count.toLocaleString("en")} ${unit}`,
+    showCharacters: (count: number) => `Show all ${count.toLocaleString("en")} characters`,
+    code: "Code",
+    json: "JSON",
+    copyJson: "Copy JSON",
+    table: "Table",
+    entries: (count: number) => plural(count, "entry", "entries"),
+    branch: (name: string, size: string) => (name === "" ? size : `${name}: ${size}`),
+    difference: "What changes",
+    noDifference: "No difference",
+    diffSize: (added: number, removed: number) =>
+      `${plural(added, "line", "lines")} added, ${removed.toLocaleString("en")} removed`,
+    fileChange: { changed: "changed", added: "new", removed: "deleted", moved: "moved to" },
+    raw: "Raw",
+    rawArguments: "Arguments as JSON",
+    arguments: "Arguments",
+    noArguments: "No arguments",
+    change: (before: string, after: string) => `${before} → ${after}`,
+    forModel: "For the model",
+    forProgram: "For the program",
+    failure: "Failed",
+    noResult: "There is no result",
+    noText: "The model got an empty text",
+    whole: "The model saw a part of this result.",
+    openWhole: "Show the whole result",
+    download: "Download",
+    pictures: "Pictures",
+    picture: (number: number) => `Picture ${number}`,
+    pictureFailed: "The picture cannot be shown",
+    files: "Files",
+    file: (name: string) => `Download ${name}`,
+  },
   // --- event detail and values ---
   detail: {
     summary: "Summary",
+    result: "Result",
   },
   // --- chat ---
   chat: {

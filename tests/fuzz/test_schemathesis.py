@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.transports.http.downloads import DOWNLOAD_ROUTES
 from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES
 from toolcrib.transports.http.routes import ROUTES
 
@@ -34,4 +35,5 @@ def test_the_server_is_what_its_document_says() -> None:
     )
 
     assert done.returncode == 0, done.stdout[-8_000:]
-    assert f"{len(ROUTES) + len(FRONTEND_ROUTES)} passed" in done.stdout
+    count = len(ROUTES) + len(DOWNLOAD_ROUTES) + len(FRONTEND_ROUTES)
+    assert f"{count} passed" in done.stdout

@@ -10,11 +10,14 @@ from pydantic import Field
 
 from toolcrib.approval.decision import ActorKind
 from toolcrib.failures import FailureKind
-from toolcrib.runtime.messages import OperationParams, Time
+from toolcrib.runtime.messages import OperationParams, Seq, Time
 from toolcrib.store.call_query import CallRow, RowDecision, RowKind, SumKey, UsageSum
 
 MAX_CALLS: Final = 1_000
 """How many calls one result may hold."""
+
+MAX_RECORDS: Final = 1_000
+"""How many records one result may hold."""
 
 Kind: TypeAlias = RowKind | Literal["any"]
 Filter: TypeAlias = Annotated[str, Field(min_length=1, max_length=512)]
@@ -78,3 +81,49 @@ class Sums:
     """The sums, in the order of their keys. What runs is not in them."""
 
     sums: list[UsageSum]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListRecords(OperationParams):
+    """A page of the records of a session after a sequence number, as they are stored."""
+
+    session_id: str
+    after: Seq = 0
+    limit: Annotated[int, Ge(1), Le(MAX_RECORDS)] = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRecord:
+    """One record of a ledger: what its hash is of, and the hash. Nothing in it was checked."""
+
+    session_id: str
+    seq: int
+    kind: str
+    at: float
+    call_id: str | None
+    payload: str | None
+    """The bytes that were stored, as text; None when they were deleted."""
+    payload_encoding: Literal["utf-8", "base64"]
+    """How `payload` writes the bytes: base64 for those that are no text, which is a fault."""
+    payload_digest: str
+    previous: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredHead:
+    """The end of a ledger as the store says it."""
+
+    seq: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """Records in order: fewer than `limit` when they are large. `last_seq` asks for the page after
+    it; a page without records is the end. `head` was read before them.
+    """
+
+    records: list[StoredRecord]
+    last_seq: int
+    head: StoredHead | None = None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import time
+from base64 import b64encode
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from toolcrib.approval.duration import read_duration
 from toolcrib.errors import Refused, ToolcribError, UsageError
-from toolcrib.runtime.audit_messages import Calls, Sums
+from toolcrib.runtime.audit_messages import Calls, Records, StoredHead, StoredRecord, Sums
 from toolcrib.runtime.messages import Sessions
 from toolcrib.store.call_query import ROW_STATUSES, CallQuery, RowStatus
 from toolcrib.store.session_query import NO_COUNTS, SessionQuery, SessionSummary
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolcrib.clock import Clock
-    from toolcrib.runtime.audit_messages import ListCalls, SumCalls
+    from toolcrib.ledger.record import Record
+    from toolcrib.runtime.audit_messages import ListCalls, ListRecords, SumCalls
     from toolcrib.runtime.messages import ListSessions, SessionFacts, SessionState
     from toolcrib.runtime.principal import Principal
+    from toolcrib.runtime.sessions import LiveSessions
     from toolcrib.store.store import SessionInfo, Store
 
 
@@ -118,6 +121,65 @@ async def list_sessions(
         return Sessions(sessions=sessions, cursor=cursor)
 
     return await ask_store(store, read)
+
+
+async def list_records(
+    store: Store, sessions: LiveSessions, params: ListRecords, who: Principal, most_bytes: int
+) -> Records:
+    """A page of the records of a session as they are stored, with what a reader needs to check
+    their chain.
+    """
+    await sessions.seen(params.session_id, who)
+
+    live = sessions.find(params.session_id)
+
+    def read() -> Records:
+        # A live session writes out what it has not written yet.
+        head = store.head(params.session_id) if live is None else live.session.head()
+        records = _page(store, params, most_bytes)
+        return Records(
+            records=[_stored(record) for record in records],
+            last_seq=records[-1].seq if records else params.after,
+            head=None if head is None else StoredHead(seq=head.seq, hash=head.hash),
+        )
+
+    return await ask_store(store, read)
+
+
+def _page(store: Store, params: ListRecords, most_bytes: int) -> list[Record]:
+    page: list[Record] = []
+    for record in store.records(params.session_id, after=params.after, limit=params.limit):
+        most_bytes -= len(record.payload or b"")
+        if page and most_bytes < 0:
+            break
+        page.append(record)
+    return page
+
+
+def _stored(record: Record) -> StoredRecord:
+    payload, encoding = _payload_text(record.payload)
+    return StoredRecord(
+        session_id=record.session_id,
+        seq=record.seq,
+        kind=record.kind,
+        at=record.at,
+        call_id=record.call_id,
+        payload=payload,
+        payload_encoding=encoding,
+        payload_digest=record.payload_digest,
+        previous=record.previous,
+        hash=record.hash,
+    )
+
+
+def _payload_text(payload: bytes | None) -> tuple[str | None, Literal["utf-8", "base64"]]:
+    if payload is None:
+        return None, "utf-8"
+    try:
+        return payload.decode(), "utf-8"
+    except UnicodeDecodeError:
+        # Nothing writes such bytes but somebody who changes the store: they are shown all the same.
+        return b64encode(payload).decode(), "base64"
 
 
 _NOBODY = "\0"

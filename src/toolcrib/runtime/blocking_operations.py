@@ -78,6 +78,7 @@ class BlockingOperations:
     explain_policy = _blocking(TypedOperations.explain_policy)
     list_servers = _blocking(TypedOperations.list_servers)
     list_events = _blocking(TypedOperations.list_events)
+    list_records = _blocking(TypedOperations.list_records)
 
     def events(self, session_id: str, after: int = 0) -> BlockingEvents:
         """The events of a session after the record `after`, then those that happen."""

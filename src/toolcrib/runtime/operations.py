@@ -205,6 +205,13 @@ _ALL: Final = (
         "calls.sums", _READERS, audit_messages.SumCalls, audit_messages.Sums, Service.sum_calls
     ),
     _operation(
+        "records.list",
+        _READERS,
+        audit_messages.ListRecords,
+        audit_messages.Records,
+        Service.list_records,
+    ),
+    _operation(
         "catalog.list",
         _EVERYBODY,
         catalog_messages.ListCatalog,

@@ -35,7 +35,7 @@ from toolcrib.runtime.approval_messages import (
     PreviewGrant,
     Revoked,
 )
-from toolcrib.runtime.audit_messages import Calls, ListCalls, SumCalls, Sums
+from toolcrib.runtime.audit_messages import Calls, ListCalls, ListRecords, Records, SumCalls, Sums
 from toolcrib.runtime.event_reader import GAP, EventReader, event_page
 from toolcrib.runtime.idempotency import about_key, with_keyed_call_id, with_keyed_session_id
 from toolcrib.runtime.messages import (
@@ -372,6 +372,11 @@ class Service:
     async def sum_calls(self, params: SumCalls, who: Principal) -> Sums:
         """What those calls took together: times, tokens, cost."""
         return await audit_operations.sum_calls(self._store, params, who)
+
+    async def list_records(self, params: ListRecords, who: Principal) -> Records:
+        """The stored records of a session with their hashes, so that a reader can check them."""
+        most = self._config.max_payload_bytes
+        return await audit_operations.list_records(self._store, self._sessions, params, who, most)
 
     async def list_events(self, params: ListEvents, who: Principal) -> Events:
         """The recorded events between two sequence numbers: fewer than `limit` when they are

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         Preview,
         Revoked,
     )
-    from toolcrib.runtime.audit_messages import Calls, Kind, Sums
+    from toolcrib.runtime.audit_messages import Calls, Kind, Records, Sums
     from toolcrib.runtime.config import WhenBusy
     from toolcrib.runtime.messages import (
         ArtifactPage,
@@ -483,6 +483,11 @@ class TypedOperations(TypedCatalog):
             limit=limit,
         )
         return await self.run_operation("events.list", params)
+
+    async def list_records(self, session_id: str, *, after: int = 0, limit: int = 500) -> Records:
+        """A page of the records of a session as they are stored, with their hashes."""
+        params = {"session_id": session_id, "after": after, "limit": limit}
+        return await self.run_operation("records.list", params)
 
 
 def _without_none(**params: Any) -> dict[str, Any]:

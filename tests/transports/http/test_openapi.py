@@ -11,6 +11,7 @@ import jsonschema_rs
 from tests.transports.http.served_runtime import Served, served
 from toolcrib.host_tools import HostToolDefinition, ToolContext
 from toolcrib.transports.http.accounts.routes import ACCOUNT_ROUTES
+from toolcrib.transports.http.downloads import DOWNLOAD_ROUTES
 from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES
 from toolcrib.transports.http.openapi import openapi_document
 from toolcrib.transports.http.routes import ROUTES, OperationRoute
@@ -37,7 +38,7 @@ async def test_the_document_is_served_and_names_every_operation() -> None:
     found = [each["operationId"] for path in document["paths"].values() for each in path.values()]
     assert document["openapi"].startswith("3.1")
     assert sorted(found) == sorted(
-        each.name for each in (*ROUTES, *FRONTEND_ROUTES, *ACCOUNT_ROUTES)
+        each.name for each in (*ROUTES, *DOWNLOAD_ROUTES, *FRONTEND_ROUTES, *ACCOUNT_ROUTES)
     )
 
 

@@ -38,6 +38,7 @@ from toolcrib.transports.http.accounts.accounts import Accounts
 from toolcrib.transports.http.accounts.routes import ACCOUNT_ROUTES, OPEN_ROUTES, AccountEndpoint
 from toolcrib.transports.http.connections import Connections
 from toolcrib.transports.http.console import PAGE_PATHS, ConsolePage, NoConsole
+from toolcrib.transports.http.downloads import DOWNLOAD_ROUTES
 from toolcrib.transports.http.endpoint import OperationEndpoint
 from toolcrib.transports.http.frontends.endpoints import Frontends
 from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES
@@ -220,6 +221,8 @@ def _routes(runtime: Runtime, connections: Connections) -> Iterable[BaseRoute]:
     for route in ROUTES:
         endpoint = OperationEndpoint(runtime, route, connections)
         yield _route(route.path, endpoint, route.verb, route.name)
+    for download in DOWNLOAD_ROUTES:
+        yield _route(download.path, download.endpoint(runtime), "GET", download.name)
     frontends = Frontends(runtime, connections)
     for frontend in FRONTEND_ROUTES:
         yield _route(frontend.path, frontend.endpoint(frontends), frontend.verb, frontend.name)

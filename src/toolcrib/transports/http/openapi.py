@@ -11,6 +11,7 @@ from toolcrib._version import __version__
 from toolcrib.errors import RefusalKind
 from toolcrib.serving.refusals import REFUSALS, UNREADABLE_STATUS
 from toolcrib.transports.http.accounts.routes import ACCOUNT_ROUTES, AccountRoute
+from toolcrib.transports.http.downloads import DOWNLOAD_ROUTES, DownloadRoute
 from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES, FrontendRoute
 from toolcrib.transports.http.routes import ROUTES, OperationRoute
 
@@ -26,6 +27,8 @@ def openapi_document() -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in (*ROUTES, *ACCOUNT_ROUTES):
         paths.setdefault(route.path, {})[route.verb.lower()] = _operation(route, schemas)
+    for download in DOWNLOAD_ROUTES:
+        paths.setdefault(download.path, {})["get"] = _download(download)
     for frontend in FRONTEND_ROUTES:
         paths.setdefault(frontend.path, {})[frontend.verb.lower()] = _frontend(frontend)
     return {
@@ -72,6 +75,22 @@ def _operation(route: OperationRoute, schemas: dict[str, Any]) -> dict[str, Any]
     if isinstance(route, AccountRoute) and route.is_open:
         document["security"] = []
     return document
+
+
+def _download(route: DownloadRoute) -> dict[str, Any]:
+    text: dict[str, Any] = {"type": "string", "minLength": 1}
+    content = {media_type: {"schema": {"type": "string"}} for media_type in route.media_types}
+    return {
+        "operationId": route.name,
+        "summary": route.about,
+        "tags": [route.name.partition(".")[0]],
+        "parameters": [
+            *(_parameter(name, "path", text) for name in route.in_path),
+            *(_parameter(name, "query", dict(schema)) for name, schema in route.query.items()),
+        ],
+        "responses": {"200": {"description": "A file.", "content": content}, **_refusals()},
+        "x-roles": list(route.roles),
+    }
 
 
 def _frontend(route: FrontendRoute) -> dict[str, Any]:

@@ -50,6 +50,7 @@ ROUTES: Final = (
     OperationRoute("tools.call", "POST", f"{_SESSION}/tools/{{name}}/call", streams="answer"),
     OperationRoute("prompt.send", "POST", f"{_SESSION}/prompt", streams="answer"),
     OperationRoute("events.list", "GET", f"{_SESSION}/events", streams="events"),
+    OperationRoute("records.list", "GET", f"{_SESSION}/records"),
     OperationRoute("tools.list", "GET", f"{_SESSION}/tools"),
     OperationRoute("tools.info", "GET", f"{_SESSION}/tools/{{name}}"),
     OperationRoute("tools.cancel", "POST", f"{_SESSION}/calls/{{call_id}}/cancel"),
