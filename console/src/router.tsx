@@ -7,6 +7,7 @@ import {
 } from "@tanstack/react-router";
 
 import { api, dataOf } from "@/api/client";
+import { readToolSearch, readToolsSearch } from "@/pages/tools/addresses";
 import { ErrorState, LoadingState } from "@/parts/State";
 import { NoPage } from "@/shell/NoPage";
 import { Shell } from "@/shell/Shell";
@@ -69,12 +70,14 @@ const chat = createRoute({
 const tools = createRoute({
   getParentRoute: () => shell,
   path: "/tools",
+  validateSearch: readToolsSearch,
   component: lazyRouteComponent(() => import("@/pages/tools/ToolsPage"), "ToolsPage"),
 });
 
 const tool = createRoute({
   getParentRoute: () => shell,
   path: "/tools/$name",
+  validateSearch: readToolSearch,
   component: lazyRouteComponent(() => import("@/pages/tools/ToolPage"), "ToolPage"),
 });
 
