@@ -46,7 +46,14 @@ demo: $(DEMO_STAMP) ## Run the demo; needs no key and no network
 
 check: lint types unit ## Before every commit: lint, types, unit tests
 
-test: lint types coverage slow crash load console-check browser docs dist deploy-lint first-hour ## All that the CI runs
+# Side by side what needs one core, alone what needs both or measures time.
+test: setup ## All that the CI runs
+	$(MAKE) -j2 --output-sync=target lint types node console
+	$(MAKE) coverage
+	$(MAKE) slow
+	$(MAKE) -j2 --output-sync=target crash console-check docs dist deploy-lint first-hour
+	$(MAKE) browser
+	$(MAKE) load
 
 lint: setup ## Lint and check the format
 	$(BIN)/ruff check .
@@ -57,19 +64,19 @@ types: setup ## Type-check everything, strictly
 	$(BIN)/pyright --warnings
 
 unit: setup ## The fast tests
-	$(BIN)/pytest -q -n $(WORKERS) -m "$(UNIT)"
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "$(UNIT)"
 
 wire: setup node ## The tests that speak through real SDKs, servers and agents
-	$(BIN)/pytest -q -n $(WORKERS) -m "$(FAST) and wire"
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "$(FAST) and wire"
 
 coverage: setup node ## The fast and the wire tests, and how much of the package they reach
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q -n $(WORKERS) -m "$(FAST)"
+	$(BIN)/coverage run -m pytest -q -n $(WORKERS) --dist worksteal -m "$(FAST)"
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
 slow: setup node ## Tests that take seconds, or play whole recordings
-	scripts/marked.sh slow -n $(WORKERS)
+	scripts/marked.sh slow -n $(WORKERS) --dist worksteal
 
 crash: setup ## Tests that kill processes
 	scripts/marked.sh crash
@@ -86,7 +93,7 @@ console-check: setup ## The console's generated types, tsc, eslint, prettier and
 browser: setup ## The console in Debian's Chromium, against a real server
 	@scripts/chromium.sh
 	$(BIN)/python scripts/console.py --if-needed
-	scripts/marked.sh browser
+	scripts/marked.sh browser -n $(WORKERS) --dist loadfile
 
 screenshots: setup ## Take the pictures of the console in docs/screenshots
 	@scripts/chromium.sh

@@ -75,14 +75,18 @@ _SLOW = (
 _TESTS = Path(__file__).parent
 
 
-def pytest_configure() -> None:
-    """Start every child process with the default SIGINT, and check the lists above.
+def pytest_configure(config: pytest.Config) -> None:
+    """Start every child process with the default SIGINT and untraced, and check the lists above.
 
     A shell starts background jobs with SIGINT ignored, and children inherit that: `toolcrib` would
     rightly ignore the Ctrl-C that tests send to it.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # The workers of a run are traced for coverage. The programs that tests start are not: tracing
+    # triples the time of each, and what they reach is reached in the tests' own process too.
+    if os.environ.get("PYTEST_XDIST_WORKER") or not config.getoption("numprocesses", None):
+        os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
     # What has moved would lose its marks without a word.
     if missing := [name for name in (*_WIRE, *_SLOW) if not (_TESTS / name).exists()]:
         raise pytest.UsageError(f"tests/conftest.py names tests that do not exist: {missing}")

@@ -6,6 +6,15 @@
 const plural = (count: number, one: string, many: string): string =>
   `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 
+const SIGN_IN_FAULTS: Record<string, string> = {
+  denied: "The sign-in was cancelled at the issuer, or the issuer refused it.",
+  expired: "The sign-in took too long, or was begun in another browser. Begin again.",
+  no_role:
+    "The issuer knows you, but you have no role on this server. Ask an admin to give one to a group of yours.",
+  unavailable: "The issuer cannot be reached now. Try again later, or sign in with a token.",
+  failed: "The issuer's answer was not accepted. The server's log says why.",
+};
+
 export const messages = {
   // --- shell ---
   shell: {
@@ -31,7 +40,6 @@ export const messages = {
     themeLight: "Light",
     themeDark: "Dark",
     signOut: "Sign out",
-    signedOut: "You are signed out: your sign-in has ended or was revoked.",
     signIn: "Sign in",
     person: "Who is signed in",
     noPage: "There is no such page",
@@ -109,6 +117,13 @@ export const messages = {
     files: "Files",
     file: (name: string) => `Download ${name}`,
   },
+  // --- forms ---
+  form: {
+    required: "This is needed",
+    asJson: "As JSON",
+    json: "JSON",
+    notJson: "This is not JSON yet; the last JSON that was counts",
+  },
   // --- event detail and values ---
   detail: {
     summary: "Summary",
@@ -117,6 +132,103 @@ export const messages = {
   // --- chat ---
   chat: {
     title: "Chat",
+    newConversation: "New conversation",
+    conversations: "Your conversations",
+    conversationsOfAll: "Conversations",
+    noConversations: "None yet. What you send below begins the first.",
+    untitled: "Without a prompt",
+    more: "Show older ones",
+    showConversations: "Conversations",
+    waiting: "waits",
+    hello: "What can I do for you?",
+    agent: (model: string, provider: string) => `${model} at ${provider}`,
+    agentUnknown: "a model of your own",
+    answeredBy: "Answered by",
+    toolCount: (count: number) => plural(count, "tool", "tools"),
+    toolsLead: "It may use",
+    noTools: "It has no tools: it can only talk.",
+    allTools: "All tools",
+    needsApproval: "A person is asked before some of them run. You see it here, and in the inbox.",
+    examples: "For example",
+    useExample: (text: string) => `Write: ${text}`,
+    message: "Your message",
+    placeholder: "Write a message. Enter sends it, Shift+Enter begins a line.",
+    send: "Send",
+    sending: "Sending",
+    stop: "Stop",
+    stopping: "Stopping",
+    stopHint: "Stops the model, and the calls that run for it",
+    stopped: "Stopped",
+    stoppedCalls: "Calls that were running for it were cancelled too.",
+    nothingToStop: "It had just ended.",
+    notSent: "This was not sent",
+    notSentOffline:
+      "The server could not be reached. What you wrote is kept; sending it again sends it once.",
+    working: "The model is at work",
+    waitsForYou: "A call waits for your decision",
+    waitsForOthers: "A call waits for somebody who may decide it",
+    asksYou: "A call asks you something",
+    connectionLost:
+      "The connection is lost. The answer goes on at the server, and comes back here.",
+    failed: "The answer failed",
+    failedKept: "What was done before is kept above. Going on repeats no call that has ended.",
+    cutOff: "The answer was cut off",
+    cutOffHint:
+      "The server stopped while the model was at work. What was done is kept; going on repeats no call that has ended.",
+    goOn: "Go on",
+    giveUp: "Give it up",
+    cancelledBy: (name: string) => `Stopped by ${name}.`,
+    cancelled: "Stopped.",
+    cost: "Cost of this turn",
+    tokens: (input: number, output: number) =>
+      `${input.toLocaleString("en")} tokens in, ${output.toLocaleString("en")} out`,
+    requests: (count: number) => plural(count, "request", "requests"),
+    atLeast: (amount: string) => `at least ${amount}`,
+    noPrice: "price unknown",
+    continueElsewhere: "Continue elsewhere",
+    continueTitle: "Continue this conversation elsewhere",
+    continueLead: "It is one session: what you say there is here too, and the other way round.",
+    inTerminal: "In a terminal, while this server runs",
+    inTerminalHint: "On another machine, put your token into TOOLCRIB_TOKEN first.",
+    inTerminalResume: "Only take up the answer that waits or was cut off",
+    inEditor: "In an editor that speaks the Agent Client Protocol",
+    inEditorHint: (id: string) =>
+      `Make this the agent's command in the settings of the editor, and load the session ${id}.`,
+    withoutServer: "In a terminal, when this server is stopped",
+    withoutServerHint:
+      "In the folder of its toolcrib.yaml. While the server has the session open, no other process may write it.",
+    transcript: "Open as a session",
+    readOnly: "You may read this conversation; its owner talks to the agent.",
+    readOnlyNew:
+      "Your roles let you read conversations. To talk to the agent, ask an admin for the role caller.",
+    noAgent: "No agent is configured",
+    noAgentLead: "The tools can be called without one. To talk, this server needs a model.",
+    noAgentFile: "In toolcrib.yaml, then start the server again:",
+    noAgentFlag: "Or with an adapter of your own, on the command line:",
+    noAgentDocs: "All ways are in docs/project.md, under “The model”, and in docs/agent.md.",
+    conversation: "Conversation",
+    openConversation: (title: string) => `Open the conversation ${title}`,
+    jumpToEnd: "To the newest",
+    reasoning: "How the model thought about it",
+    progressOf: (tool: string) => `Progress of ${tool}`,
+    decided: (kind: string, actor: string, reason: string) =>
+      [`Decision: ${kind}`, actor && `by ${actor}`, reason && `(${reason})`]
+        .filter(Boolean)
+        .join(" "),
+    callStatus: {
+      writing: "being written",
+      proposed: "proposed",
+      waiting: "waits",
+      approved: "approved",
+      running: "running",
+      asking: "asks",
+      deferred: "goes on elsewhere",
+      completed: "done",
+      failed: "failed",
+      denied: "denied",
+      expired: "expired",
+      in_doubt: "in doubt",
+    },
   },
   // --- tools ---
   tools: {
@@ -394,6 +506,19 @@ export const messages = {
   },
   // --- sign-in ---
   signIn: {
-    title: "Sign in to Toolcrib",
+    title: "Sign in",
+    issuer: (label: string) => `Sign in with ${label}`,
+    or: "or with a token",
+    token: "Token",
+    tokenHint: "It begins with tc_. An admin makes one for you with: toolcrib tokens create",
+    submit: "Sign in",
+    pending: "Signing in",
+    linkHint: "On the server's own machine, a link that signs you in is printed by:",
+    linkCommand: "toolcrib console",
+    again: "Your sign-in has ended",
+    againHint:
+      "It has expired, or somebody has ended it. Sign in again and go on where you were: nothing that you typed is lost.",
+    faultOf: (error: string | undefined): string | null =>
+      error === undefined ? null : (SIGN_IN_FAULTS[error] ?? SIGN_IN_FAULTS["failed"] ?? null),
   },
 } as const;

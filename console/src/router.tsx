@@ -17,8 +17,10 @@ const root = createRootRoute({ notFoundComponent: NoPage });
 const signIn = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",
-  validateSearch: (search): { from?: string } =>
-    typeof search["from"] === "string" ? { from: search["from"] } : {},
+  validateSearch: (search): { from?: string; error?: string } => ({
+    ...(typeof search["from"] === "string" ? { from: search["from"] } : {}),
+    ...(typeof search["error"] === "string" ? { error: search["error"] } : {}),
+  }),
   component: lazyRouteComponent(() => import("@/pages/sign-in/SignInPage"), "SignInPage"),
 });
 

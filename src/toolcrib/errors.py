@@ -150,7 +150,9 @@ class InvalidPrompt(UsageError):
 
 
 class InvalidDecision(UsageError):
-    """A decision that does not fit: unknown, settled already, other digest, invalid edits."""
+    """A decision that does not fit: unknown, settled already, other digest. `faults` of an edit."""
+
+    faults: tuple[Fault, ...] = ()
 
 
 class DecisionForbidden(InvalidDecision):
@@ -195,9 +197,7 @@ class NotJson(ToolcribError, ValueError):
 
 
 class OutputMismatch(ToolcribError, ValueError):
-    """An answer is not the JSON that was asked for. The message says where, and does not repeat
-    the answer.
-    """
+    """An answer is not the JSON that was asked for. The message says where, without the answer."""
 
 
 class ReplyBroken(ToolcribError):
@@ -322,9 +322,8 @@ class ApiFault(ToolcribError):
     @property
     def body(self) -> dict[str, Any]:
         """The JSON of the HTTP response."""
-        kind, param, code = self.kind, self.param, self.code
-        error = {"message": self.message, "type": kind, "param": param, "code": code}
-        return {"error": error}
+        fields = {"type": self.kind, "param": self.param, "code": self.code}
+        return {"error": {"message": self.message, **fields}}
 
 
 class BackendFailed(ToolcribError):

@@ -26,7 +26,7 @@ async def test_it_serves_reloads_and_says_what_to_paste(project: Path) -> None:
     """The line that it prints is a call that works, under the policy of the folder; changed tools
     and a changed policy take effect without a restart.
     """
-    async with serving(command="dev", cwd=project) as served:
+    async with serving("--no-console", command="dev", cwd=project) as served:
         await served.hear("in another terminal:")
         line = shlex.split(await served.hear("toolcrib tools call"))
         first = await asyncio.to_thread(run, *line[1:], cwd=project)

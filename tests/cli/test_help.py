@@ -43,6 +43,7 @@ READS = {
 }
 """Commands that print an answer."""
 OTHERS = {
+    "console",
     "acp",
     "approvals answer",
     "approvals approve",

@@ -35,6 +35,8 @@ NEEDS: dict[str, tuple[Role, ...]] = {
     "prompt.cancel": ("caller",),
     "approvals.list": ("caller", "approver", "auditor"),
     "approvals.get": ("caller", "approver", "auditor"),
+    "approvals.context": ("caller", "approver", "auditor"),
+    "approvals.events": ("caller", "approver", "auditor"),
     "approvals.decide": ("approver",),
     "questions.list": ("caller", "auditor"),
     "questions.answer": ("caller",),

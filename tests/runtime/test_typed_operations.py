@@ -23,6 +23,7 @@ from toolcrib.runtime import (
     audit_messages,
     catalog_messages,
     messages,
+    policy_messages,
     typed_catalog,
     typed_operations,
 )
@@ -93,6 +94,7 @@ async def test_parameters_and_results_are_those_of_the_operation(method: str) ->
         audit_messages,
         catalog_messages,
         decision,
+        policy_messages,
         typed_catalog,
         typed_operations,
     )

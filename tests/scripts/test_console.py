@@ -112,7 +112,7 @@ def test_without_node_and_network_the_script_says_what_is_missing(
     sources: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error names what to install, not what pip printed."""
-    monkeypatch.setattr(console, "find_spec", {}.get)
+    monkeypatch.setattr(console, "find_spec", dict[str, None]().get)
     monkeypatch.setattr(console, "PRIVATE_NODE", sources / ".node")
     monkeypatch.setenv("PATH", str(sources))
     monkeypatch.setattr(sys, "executable", "/bin/false")

@@ -12,7 +12,8 @@ from toolcrib.approval.decision import Actor, Ballot, Decided
 from toolcrib.approval.grant import Grant
 from toolcrib.ledger.record import Head, Record
 from toolcrib.prices.table import Prices
-from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
+from toolcrib.store.approval_query import ApprovalQuery, InboxPage
+from toolcrib.store.call_query import CallQuery, CallRow, PrincipalUse, SumKey, UsageSum
 from toolcrib.store.ledger_writer import DurableLedger
 from toolcrib.store.session_query import SessionQuery, SessionSummary
 from toolcrib.store.store import (
@@ -141,6 +142,9 @@ class ForwardingStore:
     def call_sums(self, query: CallQuery, key: SumKey) -> list[UsageSum]:
         return self._storage.call_sums(query, key)
 
+    def principals(self) -> list[PrincipalUse]:
+        return self._storage.principals()
+
     def approvals(
         self,
         *,
@@ -153,6 +157,17 @@ class ForwardingStore:
         return self._storage.approvals(
             session_id=session_id, owner=owner, state=state, cursor=cursor, limit=limit
         )
+
+    def inbox(
+        self, query: ApprovalQuery, *, cursor: str | None = None, limit: int = FEW
+    ) -> InboxPage:
+        return self._storage.inbox(query, cursor=cursor, limit=limit)
+
+    def inbox_marks(self, query: ApprovalQuery) -> dict[str, object]:
+        return self._storage.inbox_marks(query)
+
+    def inbox_version(self) -> int:
+        return self._storage.inbox_version()
 
     def approval(self, approval_id: str) -> FiledApproval | None:
         return self._storage.approval(approval_id)

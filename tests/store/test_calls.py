@@ -356,6 +356,24 @@ async def test_a_call_costs_what_the_prompts_within_it_cost(
     assert sum(each.cost or 0 for each in priced.call_sums(CallQuery(), "day")) == 0.4
 
 
+async def test_what_principals_have_left_is_counted(store: Store, clock: FakeClock) -> None:
+    """Sessions by owner, calls by who asked, and the later of their last times, in every store."""
+    async with await Session.open(store, "a", owner="alice", clock=clock) as session:
+        executor = Executor(session, [double])
+        for number in (1, 2):
+            clock.now += 10
+            await executor.call("double", {"number": number}, caller=BOB)
+    clock.now += 5
+    async with await Session.open(store, "b", owner="alice", clock=clock):
+        pass
+
+    assert [(use.name, use.sessions, use.calls) for use in store.principals()] == [
+        ("alice", 2, 0),
+        ("bob", 0, 2),
+    ]
+    assert [use.last_at for use in store.principals()] == [clock.now, clock.now - 5]
+
+
 def _started(session: Session, clock: FakeClock, model: str) -> PromptStarted:
     return PromptStarted(
         session_id=session.session_id,

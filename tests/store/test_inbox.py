@@ -1,12 +1,28 @@
 """What every store promises about approvals and grants."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.store.facts import PERSON, TOOL, at_once, grant, request, write
-from toolcrib.approval.decision import Actor, Answer, Approve, Decided, Decision, Deny, Expire
+from toolcrib.approval.caller import NOBODY, Caller
+from toolcrib.approval.decision import (
+    Actor,
+    Answer,
+    ApprovalRequest,
+    Approve,
+    Ballot,
+    Decided,
+    Decision,
+    Deny,
+    Expire,
+    Vote,
+)
 from toolcrib.approval.pattern import Glob
-from toolcrib.errors import StoreError
+from toolcrib.approval.quorum import Quorum
+from toolcrib.errors import StoreError, UsageError
 from toolcrib.store import Store
+from toolcrib.store.approval_query import ApprovalQuery, InboxPage, Viewer
 from toolcrib.store.store import ApprovalFiled, ApprovalUsed, FiledApproval, every
 
 
@@ -249,3 +265,136 @@ class TestPages:
 
         assert store.grant("g1") == grant("g1", 1)
         assert store.grant("g2") is None
+
+
+def due(
+    approval_id: str,
+    deadline: float | None,
+    *,
+    session_id: str = "s",
+    tool: str = "read_file",
+    caller: Caller = NOBODY,
+    approvers: tuple[Quorum, ...] = (),
+) -> ApprovalRequest:
+    plain = request(approval_id, session_id, digest="d1")
+    ref = replace(TOOL, name=tool)
+    return replace(plain, deadline=deadline, tool=ref, caller=caller, approvers=approvers)
+
+
+def ids(page: InboxPage) -> list[str]:
+    return [filed.request.approval_id for filed in page.items]
+
+
+class TestInboxPages:
+    def test_what_expires_first_is_first(self, store: Store) -> None:
+        """By deadline, then by age; what has no deadline waits at the end, on the last page."""
+        filed = [due("late", 90.0), due("never", None), due("soon", 10.0), due("same", 90.0)]
+        write(store, store.acquire("s"), 1, [ApprovalFiled(each) for each in filed])
+        query = ApprovalQuery(state="pending", order="deadline")
+
+        first = store.inbox(query, limit=2)
+        second = store.inbox(query, cursor=first.cursor, limit=2)
+
+        assert (ids(first), ids(second)) == (["soon", "late"], ["same", "never"])
+        assert (first.total, second.total, second.cursor) == (4, 4, None)
+        assert ids(store.inbox(ApprovalQuery(newest_first=True))) == [
+            "same",
+            "soon",
+            "never",
+            "late",
+        ]
+
+    def test_a_page_is_not_shifted_by_what_happens_meanwhile(self, store: Store) -> None:
+        """A request that is decided, or comes, between two pages makes no other one appear twice
+        or not at all.
+        """
+        lease = store.acquire("s")
+        for number in range(4):
+            write(store, lease, 1, [ApprovalFiled(due(f"a{number}", 10.0 + number))])
+        query = ApprovalQuery(state="pending", order="deadline")
+        first = store.inbox(query, limit=2)
+        store.decide(decided(Deny(), "a0"))
+        write(store, lease, 1, [ApprovalFiled(due("new", 5.0))])
+
+        assert ids(store.inbox(query, cursor=first.cursor, limit=9)) == ["a2", "a3"]
+
+    def test_filters(self, store: Store) -> None:
+        """By tool, by who asked, by session, by state, and only what was approved."""
+        write(store, store.acquire("s"), 1, [ApprovalFiled(due("a1", None, tool="pay"))])
+        write(store, store.acquire("t"), 1, [ApprovalFiled(due("a2", None, session_id="t"))])
+        write(
+            store,
+            store.acquire("u"),
+            1,
+            [ApprovalFiled(due("a3", 5.0, session_id="u", caller=Caller("bob")))],
+        )
+        store.decide(decided(Approve(), "a1"))
+        store.decide(decided(Deny(), "a2"))
+
+        found = [
+            ids(store.inbox(query))
+            for query in (
+                ApprovalQuery(tool="pay"),
+                ApprovalQuery(principal="bob"),
+                ApprovalQuery(session_id="t"),
+                ApprovalQuery(state="pending"),
+                ApprovalQuery(is_approved=True),
+            )
+        ]
+        assert found == [["a1"], ["a3"], ["a2"], ["a3"], ["a1"]]
+
+    @pytest.mark.parametrize(
+        ("viewer", "visible"),
+        [
+            (None, ["open", "finance", "either", "alices"]),
+            (Viewer("eve"), []),
+            (Viewer("alice"), ["alices"]),
+            (Viewer("zed"), ["open", "finance", "either", "alices"]),
+            (Viewer("carol", is_approver=True), ["open", "either", "alices"]),
+            (
+                Viewer("fay", is_approver=True, groups=frozenset({"finance"})),
+                ["open", "finance", "either", "alices"],
+            ),
+        ],
+    )
+    def test_who_sees_what(self, store: Store, viewer: Viewer | None, visible: list[str]) -> None:
+        """One's own calls, those of one's own sessions, and for an approver what is routed to them:
+        no other request is on a page, counted, or named among the changes.
+        """
+        finance, anybody = Quorum(1, ("finance",)), Quorum(2)
+        filed = [
+            due("open", 1.0),
+            due("finance", 2.0, approvers=(finance,)),
+            due("either", 3.0, approvers=(finance, anybody)),
+            due("alices", 4.0, caller=Caller("alice")),
+        ]
+        lease = store.acquire("s", owner="zed")
+        write(store, lease, 1, [ApprovalFiled(each) for each in filed])
+        query = ApprovalQuery(viewer=viewer, order="deadline")
+
+        page = store.inbox(query)
+
+        assert (ids(page), page.total) == (visible, len(visible))
+        assert sorted(store.inbox_marks(query)) == sorted(visible)
+
+    def test_the_version_changes_with_the_inbox(self, store: Store) -> None:
+        """A request that is filed, voted for or decided is noticed; reading changes nothing."""
+        lease = store.acquire("s")
+        seen = [store.inbox_version()]
+        write(store, lease, 1, [ApprovalFiled(due("a1", None, approvers=(Quorum(2),)))])
+        seen.append(store.inbox_version())
+        marks = store.inbox_marks(ApprovalQuery())
+        ballot = Ballot(Approve(), (Vote(PERSON, 2.0),))
+        assert store.vote("a1", "d1", ballot, after=None)
+        seen.append(store.inbox_version())
+        assert store.inbox_marks(ApprovalQuery()) != marks
+        assert store.decide(decided(Deny()))
+        seen.append(store.inbox_version())
+
+        assert len(set(seen)) == 4
+        assert store.inbox_version() == seen[-1]
+
+    def test_a_cursor_of_somewhere_else_is_refused(self, store: Store) -> None:
+        """It leads nowhere, and is no crash."""
+        with pytest.raises(UsageError, match="unknown cursor"):
+            store.inbox(ApprovalQuery(), cursor="x")

@@ -137,7 +137,7 @@ def test_a_file_of_version_2_gets_its_index_of_calls(sqlite_path: Path) -> None:
     ]
     assert {row.owner for row in rows} == {"alice", "bob"}
     assert [each.records for each in verified] == [22, 6]
-    assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION == 5
+    assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION == 6
 
 
 def test_a_file_of_version_3_gets_its_index_of_rare_records(sqlite_path: Path) -> None:
@@ -155,12 +155,14 @@ def test_a_file_of_version_3_gets_its_index_of_rare_records(sqlite_path: Path) -
         after = store.calls(CallQuery(kind=None)).items
 
     assert (len(deleted), after) == (1, before)
-    assert version_of(sqlite_path) == 5
+    assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION
 
 
 def undo_version_5(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE summaries")
     connection.execute("DROP INDEX sessions_by_time")
+    connection.execute("DROP INDEX approvals_in_order")
+    connection.execute("DROP INDEX approvals_by_tool")
 
 
 def test_a_file_of_version_4_gets_its_titles_and_counts(sqlite_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_votes_are_left_to_the_store(sqlite_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    ["PRAGMA user_version=1", "PRAGMA user_version=99", "UPDATE approvals SET request = '{'"],
+    ["PRAGMA user_version=1", "PRAGMA user_version=99", "UPDATE approvals SET request = '{}'"],
 )
 def test_another_layout_and_damage_are_left_to_the_store(sqlite_path: Path, change: str) -> None:
     """The store migrates the file, or says what is wrong with it."""

@@ -181,9 +181,14 @@ def params_of(operation: str, its: Objects) -> Json:
         "catalog.list": {},
         "catalog.get": {"name": "act"},
         "policy.explain": {"tool": "act"},
+        "policy.get": {},
+        "policy.check": {"text": "version: 1"},
+        "policy.preview": {"draft": "version: 1\nunmatched: deny"},
         "servers.list": {},
         "approvals.list": {},
         "approvals.get": approval,
+        "approvals.context": approval,
+        "approvals.events": {},
         "approvals.decide": {**approval, "decision": "approve"},
         "questions.list": {},
         "questions.answer": {"question_id": its.question_id, "value": "this one"},
@@ -199,7 +204,7 @@ def is_listed(operation: str, result: Any, its: Objects) -> bool:
     match operation:
         case "session.list":
             return its.session_id in {each["session_id"] for each in result["sessions"]}
-        case "calls.list":
+        case "calls.list" | "policy.preview":
             return its.session_id in {each["session_id"] for each in result["calls"]}
         case "calls.sums":
             return its.owner in {each["key"] for each in result["sums"]}

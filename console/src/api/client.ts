@@ -66,6 +66,9 @@ export async function request(input: Request | string, init?: RequestInit): Prom
 /** The event of the window that says: the sign-in is over. */
 export const SIGNED_OUT = "toolcrib:signed-out";
 
+/** The event of the window that says: somebody has signed in, here or in another tab. */
+export const SIGNED_IN = "toolcrib:signed-in";
+
 /** The typed client of every operation. A refusal is thrown as `ApiError`. */
 export const api = createClient<paths>({ baseUrl: window.location.origin, fetch: request });
 

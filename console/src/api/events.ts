@@ -1,4 +1,4 @@
-import { ApiError, request } from "@/api/client";
+import { ApiError, request, SIGNED_IN } from "@/api/client";
 
 /** One server-sent event. */
 export interface StreamEvent {
@@ -69,6 +69,13 @@ export async function follow(options: Follow): Promise<void> {
       }
     } catch (error) {
       if (options.signal.aborted) return;
+      if (error instanceof ApiError && error.status === 401) {
+        // The sign-in has ended. Whoever signs in again goes on where they were.
+        options.onState("lost");
+        await nextSignIn(options.signal);
+        failures = 0;
+        continue;
+      }
       if (error instanceof ApiError && !isPassing(error)) throw error;
     }
     failures += 1;
@@ -80,6 +87,19 @@ export async function follow(options: Follow): Promise<void> {
 /** Whether the same request may succeed later. */
 function isPassing(error: ApiError): boolean {
   return error.isOffline || error.status >= 500 || error.status === 429;
+}
+
+/** Wait until somebody has signed in, here or in another tab. */
+function nextSignIn(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = () => {
+      window.removeEventListener(SIGNED_IN, finish);
+      signal.removeEventListener("abort", finish);
+      resolve();
+    };
+    window.addEventListener(SIGNED_IN, finish);
+    signal.addEventListener("abort", finish);
+  });
 }
 
 /** How long to wait before the next attempt, in milliseconds. */

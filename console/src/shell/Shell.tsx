@@ -33,7 +33,7 @@ export function Shell() {
         <ConnectionBanner />
         <Outlet />
       </main>
-      <SignedOutDialog />
+      <SignedOutDialog me={me.data} />
     </div>
   );
 }

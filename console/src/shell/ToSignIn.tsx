@@ -1,7 +1,10 @@
-import { Navigate, useLocation } from "@tanstack/react-router";
+import { Navigate, useRouter } from "@tanstack/react-router";
+import { useState } from "react";
 
 /** Leads to the sign-in, and from there back to the page that was asked for. */
 export function ToSignIn() {
-  const location = useLocation();
-  return <Navigate to="/sign-in" search={{ from: location.href }} replace />;
+  const router = useRouter();
+  // Read once: while the sign-in loads, the address is its own already.
+  const [from] = useState(() => router.state.location.href);
+  return <Navigate to="/sign-in" search={{ from }} replace />;
 }

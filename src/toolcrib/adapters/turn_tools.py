@@ -303,8 +303,8 @@ def why_not_offered(
         caller=caller,
     )
     if policy is not None and not is_asked:
-        policy = _wary(policy)
-    of_kind = _against_kind(policy, subject) if policy else None
+        policy = unseen_policy(policy)
+    of_kind = _verdict_on_kind(policy, subject) if policy else None
     if of_kind is not None and not (is_asked and of_kind.effect == "ask"):
         return f"{of_kind.reason} It is of the kind {subject.kind}."
     verdict = policy.judge(subject) if policy else default_verdict(subject)
@@ -322,7 +322,7 @@ def why_not_offered(
             )
 
 
-def _against_kind(policy: Policy, subject: Subject) -> Verdict | None:
+def _verdict_on_kind(policy: Policy, subject: Subject) -> Verdict | None:
     """What forbids the kind of a tool by name, or asks about it: another name does not let it
     through.
     """
@@ -341,7 +341,7 @@ def asks_each_time(tool: PreparedTool) -> bool:
     return isinstance(config, McpConfig) and config.require_approval == "always"
 
 
-def _wary(policy: Policy) -> Policy:
+def unseen_policy(policy: Policy) -> Policy:
     """The policy for calls whose arguments nobody sees before they run: what it forbids or asks
     about for some arguments, it forbids or asks about for all.
     """

@@ -33,9 +33,11 @@ def check_edit(request: ApprovalRequest, edited: dict[str, Any]) -> None:
     faults = [fault for fault in _faults(request, edited) if fault.pointer not in secret_pointers]
     if faults:
         lines = "; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in faults)
-        raise InvalidDecision(
+        invalid = InvalidDecision(
             f"the edited arguments of {request.tool.name!r} are not valid: {lines}"
         )
+        invalid.faults = tuple(faults)
+        raise invalid
     redactor = redactor_of(request.parameters)
     if redactor is not None and redactor.redact(edited) != edited:
         raise _secret_changed()

@@ -51,7 +51,7 @@ def resolve(
 
     With `names`, a segment stands for every argument that goes by it.
     """
-    return tuple(value for value, _ in _places(pointer, arguments, names))
+    return tuple(value for value, _ in places_at(pointer, arguments, names))
 
 
 def segments(pointer: str) -> list[str]:
@@ -60,18 +60,21 @@ def segments(pointer: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in parts]
 
 
-_Place = tuple[object, "ArgumentShape | None"]
+ArgumentPlace = tuple[object, "ArgumentShape | None"]
 """A value, and what the schema says about it where that is known."""
 
 
-def _places(pointer: str, arguments: Json, names: ArgumentNames | None) -> tuple[_Place, ...]:
-    places: tuple[_Place, ...] = ((arguments, names.shape if names else None),)
+def places_at(
+    pointer: str, arguments: Json, names: ArgumentNames | None
+) -> tuple[ArgumentPlace, ...]:
+    """Return every value at `pointer` with its shape; `resolve` has the values alone."""
+    places: tuple[ArgumentPlace, ...] = ((arguments, names.shape if names else None),)
     for segment in segments(pointer):
         places = tuple(inner for place in places for inner in _step(place, segment, names))
     return places
 
 
-def _step(place: _Place, key: str, names: ArgumentNames | None) -> Iterable[_Place]:
+def _step(place: ArgumentPlace, key: str, names: ArgumentNames | None) -> Iterable[ArgumentPlace]:
     value, shape = place
     if isinstance(value, Mapping):
         members = cast("Mapping[str, object]", value)
@@ -87,7 +90,7 @@ def _step(place: _Place, key: str, names: ArgumentNames | None) -> Iterable[_Pla
     return ((MISSING, None),)
 
 
-def _nowhere(key: str) -> Iterable[_Place]:
+def _nowhere(key: str) -> Iterable[ArgumentPlace]:
     return () if key == "*" else ((MISSING, None),)
 
 
@@ -197,9 +200,9 @@ def first_mismatch(
 ) -> str | None:
     """Return the first pointer whose pattern does not match, or `None` when all match."""
     for pointer, pattern in patterns.items():
-        places = _places(pointer, arguments, names)
+        places = places_at(pointer, arguments, names)
         verdicts = [
-            value is not MISSING and matches(_respelt(pattern, shape, names), value, stance)
+            value is not MISSING and matches(respelt(pattern, shape, names), value, stance)
             for value, shape in places
         ]
         # Behind a `*`, and under two names, one bad value must stop an allow, and is enough for a
@@ -210,13 +213,13 @@ def first_mismatch(
     return None
 
 
-def _respelt(pattern: Pattern, shape: ArgumentShape | None, names: ArgumentNames | None) -> Pattern:
+def respelt(pattern: Pattern, shape: ArgumentShape | None, names: ArgumentNames | None) -> Pattern:
     """Return the pattern with the keys of the schema in the objects that it compares with."""
     match pattern:
         case Equals() if names is not None:
             return Equals(names.respell(pattern.value, shape))
         case Not(pattern=inner):
-            return Not(_respelt(inner, shape, names))
+            return Not(respelt(inner, shape, names))
         case _:
             return pattern
 

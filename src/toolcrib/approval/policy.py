@@ -5,7 +5,7 @@ the value of an argument.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
 from toolcrib.approval.duration import duration_text
@@ -117,6 +117,17 @@ _GATE = "The tool requires approval."
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyText:
+    """The text that a policy was read from, the path of its file or the name of its origin, and
+    when that was.
+    """
+
+    text: str
+    file: str
+    read_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """Rules, all of which count, in any order. Only an allow rule that names a tool in full lifts
     the tool's own gate.
@@ -125,6 +136,8 @@ class Policy:
     rules: tuple[Rule, ...] = ()
     unmatched: Unmatched = "risk"
     deadline_seconds: float | None = None
+    text: PolicyText | None = field(default=None, compare=False, repr=False)
+    """What it was read from, if it was read."""
 
     def __post_init__(self) -> None:
         if self.unmatched not in ("risk", "allow", "ask", "deny"):
@@ -134,7 +147,7 @@ class Policy:
 
     def judge(self, subject: Subject) -> Verdict:
         """Return the verdict about one call."""
-        return self._conclude(
+        return self.conclude(
             [rule for rule in self.rules if rule.first_miss(subject) is None], subject
         )
 
@@ -143,7 +156,8 @@ class Policy:
         findings = tuple(find(rule, subject) for rule in self.rules)
         return Explanation(subject.tool.id, self.judge(subject), findings)
 
-    def _conclude(self, matched: Sequence[Rule], subject: Subject) -> Verdict:
+    def conclude(self, matched: Sequence[Rule], subject: Subject) -> Verdict:
+        """Return the verdict about a call that exactly the rules in `matched` speak of."""
         if not matched:
             return self._with_terms(_without_rule(self.unmatched, subject), matched)
         rule = min(

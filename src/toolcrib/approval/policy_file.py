@@ -5,18 +5,21 @@ The form of the file is published as `policy.schema.json` beside this module.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from toolcrib.approval.duration import read_duration
 from toolcrib.approval.pattern_json import check_key, read_patterns
-from toolcrib.approval.policy import Policy, Unmatched
+from toolcrib.approval.policy import Policy, PolicyText, Unmatched
 from toolcrib.approval.quorum import Quorum
 from toolcrib.approval.rule import Effect, Rule, check_id, check_tool_glob
 from toolcrib.errors import InvalidPolicy, InvalidYaml
+from toolcrib.file_faults import FileFault
 from toolcrib.tools.identity import Place
 from toolcrib.yaml_source import Located, read_yaml
 
@@ -44,9 +47,61 @@ def load_policy(path: str | PathLike[str]) -> Policy:
 def parse_policy(text: str, *, file: str = "policy") -> Policy:
     """Read a policy from text; errors and rules name `file` as their origin."""
     try:
-        return _policy(read_yaml(text), file)
+        policy = _policy(read_yaml(text), file)
     except InvalidYaml as error:
         raise InvalidPolicy(str(error), file=file, line=error.line) from None
+    return replace(policy, text=PolicyText(text, file, time.time()))
+
+
+def parse_rule(text: str, *, file: str = "rule") -> tuple[Rule, ...]:
+    """Read one rule from text, as it stands in a policy with or without its dash. A rule for
+    several tools becomes several; without an id it is called "draft rule".
+    """
+    try:
+        document = read_yaml(text)
+        if isinstance(document.value, tuple) and len(document.value) == 1:
+            document = document.value[0]
+        rules = tuple(_rule(document, "draft rule", file))
+    except InvalidYaml as error:
+        raise InvalidPolicy(str(error), file=file, line=error.line) from None
+    return rules
+
+
+def policy_faults(text: str) -> tuple[FileFault, ...]:
+    """Every fault of a policy in the order of its lines, where `parse_policy` raises the first.
+    Empty means that it can be used.
+    """
+    faults: list[FileFault] = []
+
+    def check(read: Callable[[], object]) -> None:
+        try:
+            read()
+        except (InvalidYaml, InvalidPolicy) as error:
+            line = error.line or 1
+            faults.append(FileFault(line, "", str(error).removeprefix(f"policy:{line}: ")))
+
+    check(lambda: _check_parts(text, check))
+    if not faults:
+        # What only shows in the whole, such as two rules of one id.
+        check(lambda: parse_policy(text))
+    return tuple(sorted(faults))
+
+
+def _check_parts(text: str, check: Callable[[Callable[[], object]], None]) -> None:
+    document = read_yaml(text)
+    check(lambda: _mapping(document, _FILE_KEYS, "this policy"))
+    if not isinstance(document.value, Mapping):
+        return
+    members = document.value
+    check(lambda: _version(members, document.line))
+    check(lambda: _choice(members, "unmatched", get_args(Unmatched)))
+    check(lambda: _deadline(members))
+    rules = members.get("rules", Located((), 1))
+    if not isinstance(rules.value, tuple):
+        check(lambda: tuple(_rules(members, "policy")))
+        return
+    for number, rule in enumerate(rules.value, start=1):
+        check(lambda rule=rule, number=number: tuple(_rule(rule, f"rule {number}", "policy")))
 
 
 @contextmanager
@@ -60,10 +115,7 @@ def _at_line(line: int) -> Generator[None]:
 
 def _policy(document: Located, file: str) -> Policy:
     members = _mapping(document, _FILE_KEYS, "this policy")
-    with _at_line(document.line):
-        if "version" not in members:
-            raise InvalidPolicy(f"the version is missing; write version: {_VERSION}")
-    _check_version(members["version"])
+    _version(members, document.line)
     return Policy(
         rules=tuple(_rules(members, file)),
         unmatched=cast("Unmatched", _choice(members, "unmatched", get_args(Unmatched)) or "risk"),
@@ -71,7 +123,11 @@ def _policy(document: Located, file: str) -> Policy:
     )
 
 
-def _check_version(version: Located) -> None:
+def _version(members: Members, line: int) -> None:
+    with _at_line(line):
+        if "version" not in members:
+            raise InvalidPolicy(f"the version is missing; write version: {_VERSION}")
+    version = members["version"]
     with _at_line(version.line):
         if type(version.value) is not int or version.value != _VERSION:
             raise InvalidPolicy(f"version {version.plain()!r} is unknown; write {_VERSION}")
@@ -83,15 +139,15 @@ def _rules(members: Members, file: str) -> Iterator[Rule]:
         if not isinstance(rules.value, tuple):
             raise InvalidPolicy('rules is not a list; start each rule with "- "')
     for number, rule in enumerate(rules.value, start=1):
-        yield from _rule(rule, number, file)
+        yield from _rule(rule, f"rule {number}", file)
 
 
-def _rule(rule: Located, number: int, file: str) -> Iterator[Rule]:
+def _rule(rule: Located, default_id: str, file: str) -> Iterator[Rule]:
     members = _mapping(rule, _RULE_KEYS, "this rule")
     with _at_line(rule.line):
         effect = _effect(members)
     globs = _tool_globs(members[effect])
-    rule_id = _id(members) or f"rule {number}"
+    rule_id = _id(members) or default_id
     shared: dict[str, Any] = {
         "source": _text(members, "source") or "*",
         "place": _choice(members, "place", get_args(Place)),

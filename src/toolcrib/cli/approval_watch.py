@@ -18,6 +18,7 @@ from toolcrib.approval.terminal import ApprovalDialog
 from toolcrib.cli.output import show_note
 from toolcrib.errors import EndOfInput, InvalidDecision, Refused
 from toolcrib.runtime.service import as_json
+from toolcrib.runtime.typed_approvals import every_request
 from toolcrib.terminal_text import STATUS_STYLES, showable
 from toolcrib.tools.identity import ToolRef
 
@@ -55,8 +56,8 @@ class SessionRequests:
 
     async def pending(self) -> list[Facts]:
         """The pending requests, oldest first."""
-        listed = await self._operations.list_approvals(session_id=self._session_id)
-        return [as_json(request) for request in listed.approvals]
+        requests = await every_request(self._operations, session_id=self._session_id)
+        return [as_json(request) for request in requests]
 
     async def decide(self, params: Facts) -> Facts:
         """Decide one."""

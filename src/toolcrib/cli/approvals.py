@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolcrib.approval.decision import GrantScope
-    from toolcrib.runtime.approval_messages import GrantTerms, Inbox
+    from toolcrib.runtime.approval_messages import GrantTerms
+    from toolcrib.runtime.blocking_operations import BlockingOperations
 
 app = typer.Typer(help="List approval requests, and decide them.", no_args_is_help=True)
 
@@ -66,7 +67,7 @@ def list_command(
     requests = None if is_all or is_remote else _pending_in(store, session)
     if requests is None:
         with open_service(store, url, token_file) as service:
-            requests = _requests(service.list_approvals(session_id=session, is_all=is_all))
+            requests = _requests(service, session, is_all=is_all)
     if json:
         show_json(requests)
         return
@@ -97,8 +98,16 @@ def _pending_in(store: Path | None, session: str | None) -> list[dict[str, Any]]
     return pending_requests(store, session, time.time())
 
 
-def _requests(inbox: Inbox) -> list[dict[str, Any]]:
-    return plain(inbox.approvals)
+def _requests(
+    service: BlockingOperations, session: str | None, *, is_all: bool
+) -> list[dict[str, Any]]:
+    """The requests of all pages."""
+    page = service.list_approvals(session_id=session, is_all=is_all)
+    requests = list[dict[str, Any]](plain(page.approvals))
+    while page.cursor is not None:
+        page = service.list_approvals(session_id=session, is_all=is_all, cursor=page.cursor)
+        requests += plain(page.approvals)
+    return requests
 
 
 @app.command()

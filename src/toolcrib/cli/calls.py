@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from toolcrib.cli.output import show_json, show_json_line, show_note
 from toolcrib.cli.service import OptionalStore, TokenFile, Url, open_service, plain
 from toolcrib.cli.shared_options import Command, option, takes_options
-from toolcrib.cli.store_options import Json, short_time_text, time_text
+from toolcrib.cli.store_options import Json, short_time_text
 
 if TYPE_CHECKING:
     from toolcrib.runtime.blocking_operations import BlockingOperations
@@ -71,14 +71,7 @@ def _takes_filters(filters: Mapping[str, Any]) -> Callable[[Command], Command]:
 
 PAGE: Final = 1_000
 """How many calls one request asks for."""
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _STYLES: Final = {"failed": "red", "in_doubt": "red", "denied": "yellow", "waiting": "cyan"}
-_COLUMNS: Final = (
-    *("time", "at", "session_id", "call_id", "kind", "tool", "source", "model", "principal"),
-    *("transport", "owner", "status", "failure", "decision", "decided_by", "approver"),
-    *("duration_seconds", "waited_seconds", "turn", "parent_call_id", "input_tokens"),
-    *("output_tokens", "cost", "prices", "seq", "last_seq"),
-)
 
 
 @_takes_filters(_QUERY_FILTERS)
@@ -133,7 +126,9 @@ def _print_pages(pages: _Pages, *, json: bool, jsonl: bool, csv: bool) -> None:
         for row in pages:
             show_json_line(row)
     elif csv:
-        _print_csv(_COLUMNS, map(_csv_row, pages))
+        from toolcrib.runtime.call_csv import CALL_COLUMNS, call_cells
+
+        _print_csv(CALL_COLUMNS, map(call_cells, pages))
     elif json:
         rows = list(pages)
         show_json({"calls": rows, "cursor": pages.cursor})
@@ -223,8 +218,10 @@ def usage(
     if json:
         show_json(sums)
     elif csv:
+        from toolcrib.runtime.call_csv import cell
+
         columns = [*sums[0]] if sums else ["key"]
-        _print_csv(columns, ([_cell(each[name]) for name in columns] for each in sums))
+        _print_csv(columns, ([cell(each[name]) for name in columns] for each in sums))
     else:
         _print_sums(sums, filters.get("by", "day"))
 
@@ -286,26 +283,9 @@ def _seconds_text(seconds: float | None) -> str:
     return f"{seconds:.2f}s" if seconds < 100 else f"{seconds / 60:.0f}m"
 
 
-def _csv_row(row: Mapping[str, Any]) -> list[str]:
-    facts = {**row, "time": time_text(row["at"])}
-    return [_cell(facts[name]) for name in _COLUMNS]
+def _print_csv(header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+    from toolcrib.runtime.call_csv import csv_text
 
-
-def _cell(value: object) -> str:
-    """A value for a spreadsheet. A text that one would take for a formula is made plain text."""
-    if value is None:
-        return ""
-    if isinstance(value, list | tuple):
-        return _cell("; ".join(map(str, cast("Sequence[object]", value))))
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return str(value)
-
-
-def _print_csv(header: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
-    import csv
-
-    # RFC 4180: a comma, quotes where they are needed, and both characters at the end of a line.
-    writer = csv.writer(sys.stdout, lineterminator="\r\n")
-    writer.writerow(header)
-    writer.writerows(rows)
+    sys.stdout.write(csv_text([header]))
+    for line in lines:
+        sys.stdout.write(csv_text([line]))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from toolcrib.cli.console import Open
 from toolcrib.cli.output import Exit, fail, require_extras
 
 if TYPE_CHECKING:
@@ -43,14 +46,19 @@ def demo(
             help="Other inputs than the demo's own: sales.csv, files, site.",
         ),
     ] = None,
-    open_chart: Annotated[bool, typer.Option("--open", help="Open the chart.")] = False,
+    open_chart: Annotated[bool, typer.Option("--open-chart", help="Open the chart.")] = False,
+    open: Open = False,
 ) -> None:
     """Play a whole session: web and file search, Python, an order that a person approves.
 
     Without options a written scenario answers, which needs no model; every fact in it comes from
     the tools of the run. On a terminal you are asked to approve; elsewhere a rule says yes.
 
-    Example: toolcrib demo --backend llama --open
+    With --open the console is served on the ledger of the demo afterwards, until Ctrl-C.
+
+    Example: toolcrib demo --open
+
+    Example: toolcrib demo --backend llama --open-chart
     """
     # Before anything of the demo is imported, which needs them.
     require_extras(("demo",), "the demo")
@@ -59,7 +67,7 @@ def demo(
     import tempfile
 
     from toolcrib.demo.backends import choose_backend
-    from toolcrib.demo.play import play
+    from toolcrib.demo.play import console_command, play
     from toolcrib.demo.story import DATA
     from toolcrib.errors import ToolcribError
 
@@ -73,4 +81,7 @@ def demo(
         end = asyncio.run(play(choice, place.resolve(), source=source, opens=open_chart))
     except (ToolcribError, OSError) as error:
         fail(str(error))
+    if open:
+        # This process becomes the command that the demo has just shown.
+        os.execv(sys.executable, [sys.executable, "-m", *console_command(place.resolve())])
     raise typer.Exit(_EXITS[end])

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from toolcrib.cli.console import Open
 from toolcrib.cli.http_options import (
     ApproveByElicitation,
     ServerOptions,
+    invite_to_console,
     serve_over_http,
     takes_access_options,
 )
@@ -21,6 +23,7 @@ from toolcrib.cli.serve import SERVED_OPTIONS
 
 if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.http import HttpServer
 
 
 @takes_runtime_options(*SERVED_OPTIONS)
@@ -29,13 +32,16 @@ def dev(
     options: RuntimeOptions,
     server: ServerOptions,
     approve_by_elicitation: ApproveByElicitation = "role",
+    open: Open = False,
 ) -> None:
     """Serve the project of this folder over HTTP and MCP, and reload what changes.
 
     A change of a tool, a policy or the project file takes effect at once; a fault is told, and
     what was in force stays. For other machines, and for good, use `toolcrib serve`.
 
-    Example: toolcrib dev
+    It prints a link that signs you in to the console, a page for the browser.
+
+    Example: toolcrib dev --open
 
     Example: toolcrib dev --port 8421
     """
@@ -50,12 +56,13 @@ def dev(
         replace(options, reload=True),
         server,
         approve_by_elicitation,
-        on_ready=lambda url, runtime: _invite(url, runtime, server),
+        on_ready=lambda http, runtime: _invite(http, runtime, server, opens=open),
     )
 
 
-def _invite(url: str, runtime: Runtime, server: ServerOptions) -> None:
-    """Say what to do now. A console in the browser would be opened here."""
+def _invite(http: HttpServer, runtime: Runtime, server: ServerOptions, *, opens: bool) -> None:
+    """Say what to do now."""
+    url = http.url
     tools = runtime.registry.list_tools()
     token = f" --token-file {shlex.quote(str(server.token_file))}" if server.token_file else ""
     example = next((tool for tool in tools if tool.is_read_only), tools[0] if tools else None)
@@ -64,6 +71,7 @@ def _invite(url: str, runtime: Runtime, server: ServerOptions) -> None:
         command = f"toolcrib tools call {shlex.join(words)} --url {url}{token}"
         show_note(f"in another terminal:\n  {command}")
     show_note(f"for an MCP client: toolcrib install claude-code, or the address {url}/mcp")
+    invite_to_console(http, server, opens=opens)
 
 
 def sample_words(parameters: Mapping[str, Any]) -> list[str]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from toolcrib.serving.connections import ListenerLimits
     from toolcrib.serving.listener import TlsFiles
     from toolcrib.serving.oidc import OidcIssuer
+    from toolcrib.transports.http import HttpServer
     from toolcrib.transports.mcp.server import McpServer
 
 OWNER_TOKEN_VARIABLE: Final = "TOOLCRIB_OWNER_TOKEN"
@@ -190,11 +191,11 @@ def serve_over_http(
     server: ServerOptions,
     approval: ElicitedApproval = "role",
     *,
-    on_ready: Callable[[str, Runtime], None] | None = None,
+    on_ready: Callable[[HttpServer, Runtime], None] | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM. A fault in the options ends the command with status 1.
 
-    `on_ready` gets the address and the runtime once clients can connect.
+    `on_ready` gets the server and the runtime once clients can connect.
     """
     require_extra("server", "serve --http")
 
@@ -205,7 +206,7 @@ def serve_over_http(
         def ready(url: str) -> None:
             _announce(url, server)
             if on_ready is not None:
-                on_ready(url, runtime)
+                on_ready(http, runtime)
 
         access, tls = server.access(), server.tls()
         metrics = metrics_of(runtime, options)
@@ -226,6 +227,29 @@ def serve_over_http(
 
     with redirected_stdout():
         run_served(options, serve, loop_factory=_loop_factory(), log_level="info")
+
+
+def invite_to_console(http: HttpServer, server: ServerOptions, *, opens: bool = False) -> None:
+    """Print a link that signs the owner in, once the page is built, and open it on request."""
+    from toolcrib.cli.console import PageBuild, open_browser
+
+    if not server.console:
+        return
+
+    def invite(is_built: bool) -> None:
+        if not is_built:
+            show_note("there is no console: `make console` in the checkout builds it", "yellow")
+            return
+        try:
+            link = http.sign_in_link()
+        except UsageError as error:
+            show_note(f"the console is at {http.own_url}; {error}")
+            return
+        show_note(f"the console, signed in once with this link:\n  {link}")
+        if opens:
+            open_browser(link)
+
+    PageBuild(invite).start()
 
 
 def _mcp(runtime: Runtime, approval: ElicitedApproval) -> McpServer | None:

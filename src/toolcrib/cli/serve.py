@@ -10,9 +10,11 @@ from typing import Annotated, Final
 
 import typer
 
+from toolcrib.cli.console import Open
 from toolcrib.cli.http_options import (
     ApproveByElicitation,
     ServerOptions,
+    invite_to_console,
     serve_over_http,
     takes_access_options,
 )
@@ -64,6 +66,7 @@ def serve(
         bool, typer.Option("--stdio", help="JSON-RPC lines on stdin and stdout.")
     ] = False,
     approve_by_elicitation: ApproveByElicitation = "role",
+    open: Open = False,
 ) -> None:
     """Serve tools to clients, over HTTP or stdio.
 
@@ -83,8 +86,13 @@ def serve(
     if stdio:
         _check_no_http_options()
         _serve_stdio(options)
-    else:
-        serve_over_http(options, server, approve_by_elicitation)
+        return
+    serve_over_http(
+        options,
+        server,
+        approve_by_elicitation,
+        on_ready=lambda http, _: invite_to_console(http, server, opens=True) if open else None,
+    )
 
 
 def _check_no_http_options() -> None:
@@ -95,6 +103,8 @@ def _check_no_http_options() -> None:
         for setting in (*ACCESS_SETTINGS, ELICITATION_SETTING, *watch)
         if is_on_command_line(setting.name)
     ]
+    if is_on_command_line("open"):
+        flags.append("--open")
     if flags:
         raise typer.BadParameter(
             f"{', '.join(flags)}: for HTTP only; leave it out, or leave out --stdio"

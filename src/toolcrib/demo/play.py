@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import shlex
 import sys
 import time
 import webbrowser
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from toolcrib.adapters.openai import OpenAIAdapter, download_files
@@ -130,6 +130,7 @@ async def _over_mcp(url: str, headers: dict[str, str], call: SessionCall, sessio
 
 SESSION: Final = "demo"
 LEDGER: Final = "ledger.sqlite3"
+PROJECT: Final = "toolcrib.yaml"
 
 End = Literal["equal", "different", "waiting"]
 """How the demo ends: a tool gives the same value over every transport, it does not, or a call waits
@@ -150,11 +151,33 @@ async def play(
     except asyncio.CancelledError:
         screen.say(f"Stopped. {_book_text(folder)}", "yellow")
         raise
+    write_project(folder)
+    screen.say("")
     if end != "waiting":
-        screen.say("")
         screen.say("Change one of the inputs, and see what changes:")
-        screen.command(f"toolcrib demo --inputs {quote(str(inputs))}")
+        screen.command(f"toolcrib demo --inputs {shlex.quote(str(inputs))}")
+    screen.say("See all of it in the console, a page for the browser:")
+    screen.command(shlex.join(console_command(folder)))
     return end
+
+
+def write_project(folder: Path) -> None:
+    """Write a project file with the tools, the policy and the ledger of the demo, so that every
+    command can be used on them.
+    """
+    lines = (
+        "# The demo: its tools, its policy and its ledger, for every toolcrib command.",
+        f"tools: {{files: [{json.dumps(str(HOST_TOOLS))}]}}",
+        f"policy: {json.dumps(str(POLICY))}",
+        f"store: {LEDGER}",
+    )
+    (folder / PROJECT).write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def console_command(folder: Path) -> list[str]:
+    """The command that serves the console on the ledger of a demo, and opens it."""
+    project = ["--project", str(folder / PROJECT)]
+    return ["toolcrib", *project, "serve", "--port", "0", "--open"]
 
 
 async def _play_steps(
@@ -191,7 +214,7 @@ def _book_text(folder: Path) -> str:
 
 def _show_waiting(session: Session, folder: Path, screen: DemoScreen) -> None:
     """Nobody decided: say that nothing was ordered, and how to decide where the question waits."""
-    store = quote(str(folder / LEDGER))
+    store = shlex.quote(str(folder / LEDGER))
     screen.step(_book_text(folder).removesuffix("."))
     screen.say("   The order waits for approval. See it, and say no to it:")
     screen.command(f"toolcrib approvals list --store {store}")
@@ -265,7 +288,7 @@ def _show_ledger(session: Session, folder: Path, screen: DemoScreen) -> None:
     head = session.verify()
     assert head is not None, "something happened"
     screen.say(f"   Verified: {head.seq} records, each bound to the one before. Check it yourself:")
-    screen.command(f"toolcrib audit verify --store {quote(str(folder / LEDGER))}")
+    screen.command(f"toolcrib audit verify --store {shlex.quote(str(folder / LEDGER))}")
 
 
 async def _prove(

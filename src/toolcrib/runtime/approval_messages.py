@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import ConfigDict, JsonValue, StrictBool
+from pydantic import ConfigDict, Field, JsonValue, StrictBool
 
 from toolcrib.approval.decision import GrantScope
 from toolcrib.runtime.messages import Key, OperationParams
@@ -16,7 +16,11 @@ __all__ = [
     "AnswerAction",
     "AnswerQuestion",
     "AnsweredQuestion",
+    "ApprovalContext",
     "ApprovalFacts",
+    "ApprovedCall",
+    "ArgumentChange",
+    "AskingRule",
     "CallerFacts",
     "CoveredCall",
     "Decide",
@@ -24,6 +28,7 @@ __all__ = [
     "GrantTerms",
     "Grants",
     "Inbox",
+    "InboxState",
     "ListApprovals",
     "ListQuestions",
     "OneApproval",
@@ -37,13 +42,23 @@ __all__ = [
     "VoteFacts",
 ]
 
+MAX_APPROVALS: Final = 1_000
+"""How many requests one result may hold."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListApprovals(OperationParams):
-    """The pending requests of one session or of all; with `is_all`, the decided ones too."""
+    """A page of the pending requests; with `is_all`, of the decided ones too. Of one session, about
+    one tool, or asked for by one principal; oldest first, or what expires first.
+    """
 
     session_id: str | None = None
     is_all: bool = False
+    tool: str | None = None
+    principal: str | None = None
+    order: Literal["created", "deadline"] = "created"
+    cursor: Annotated[str, Field(max_length=255)] | None = None
+    limit: Annotated[int, Ge(1), Le(MAX_APPROVALS)] = MAX_APPROVALS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +136,104 @@ class VoteFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbox:
-    """Approval requests, oldest first."""
+    """Approval requests in the order that was asked for. `total` is how many there are on all
+    pages; `cursor` asks for the next page, None is the end.
+    """
 
     approvals: list[ApprovalFacts]
+    total: int = 0
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxState:
+    """How much waits for a person: requests that the principal may see, and open questions. In a
+    stream, each state also names what is new, was voted for, and is gone since the one before: at
+    most 100 ids each.
+    """
+
+    waiting: int
+    questions: int
+    added: list[str] = field(default_factory=list[str])
+    changed: list[str] = field(default_factory=list[str])
+    removed: list[str] = field(default_factory=list[str])
+
+
+ToolRisk = Literal["read_only", "idempotent", "changes"]
+"""What a tool says about its effects: it reads, it may be called twice, or it changes something."""
+Unanswered = Literal["expires", "waits", "denied"]
+DecisionWay = Literal["approve", "edit", "deny", "answer", "grant", "grant_everyone"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskingRule:
+    """The rule that asked. `line` is where it stands in the policy file; None for rules that are in
+    no file.
+    """
+
+    id: str
+    reason: str
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovedCall:
+    """The last approved call of the same tool, of those that the principal may see. Edited
+    arguments are not kept: with `was_edited`, `arguments` are those that were asked for.
+    """
+
+    approval_id: str
+    session_id: str
+    by: str
+    at: float
+    principal: str | None
+    arguments: dict[str, Any]
+    was_edited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentChange:
+    """An argument that is not as in the last approved call."""
+
+    pointer: str
+    change: Literal["added", "removed", "changed"]
+    before: Any = None
+    after: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalContext:
+    """What a person should know before they decide a request."""
+
+    approval_id: str
+    session_id: str
+    session_title: str | None = None
+    """What the session is about, as in `session.list`."""
+    session_owner: str | None = None
+    may_read_session: bool = False
+    prompt: str | None = None
+    """The prompt of the turn in which the call was asked for; its beginning when it is long."""
+    last_words: str | None = None
+    """The last text of the model before the call; its end when it is long."""
+    description: str | None = None
+    """The tool's description, while its session is open here."""
+    risk: ToolRisk | None = None
+    """None when the session is not open here, so that nobody can say."""
+    rule: AskingRule
+    unanswered: Unanswered
+    """What becomes of the call when nobody answers: it expires at the deadline, it waits, or it is
+    denied with the call that it is part of."""
+    last_approved: ApprovedCall | None = None
+    argument_changes: list[ArgumentChange] = field(default_factory=lambda: list[ArgumentChange]())
+    tool_changes: list[str] = field(default_factory=list[str])
+    """What changed in the tool since that call, and since any earlier decision on this one."""
+    superseded_by: str | None = None
+    """The request that took the place of this one because the tool changed."""
+    ways: list[DecisionWay] = field(default_factory=list[DecisionWay])
+    """What the principal may do about it; empty when it is closed or not theirs to decide."""
+    why_not: str | None = None
+    """Why they may not approve it."""
 
 
 _NULL: Final[dict[str, JsonValue]] = {"type": "null"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from toolcrib.approval.authority import is_routed_to
@@ -14,6 +16,7 @@ from toolcrib.errors import (
     InvalidDecision,
     Refused,
     SessionNotFound,
+    UsageError,
 )
 from toolcrib.runtime.approval_messages import (
     ApprovalFacts,
@@ -24,7 +27,8 @@ from toolcrib.runtime.approval_messages import (
 )
 from toolcrib.runtime.grant_operations import new_grant
 from toolcrib.session.approvals import check_decision, file_decision
-from toolcrib.store.store import ask_store, every
+from toolcrib.store.approval_query import ApprovalQuery, Viewer
+from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from toolcrib.approval.decision import ApprovalRequest, Decision
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.principal import Principal
     from toolcrib.session.session import Session
+    from toolcrib.store.approval_query import InboxPage
     from toolcrib.store.store import FiledApproval, Store
 
 
@@ -45,21 +50,51 @@ def authority_of(who: Principal, config: RuntimeConfig) -> Authority:
 
 
 async def inbox(store: Store, params: ListApprovals, who: Principal) -> Inbox:
-    """The approval requests that a principal may see, oldest first: the pending ones, or all."""
-    state = None if params.is_all else "pending"
-    sees_others = who.sees_all or who.may("approver")
-    owner = None if sees_others else who.name
+    """A page of the approval requests that a principal may see: the pending ones, or all. Raises
+    `Refused` (invalid) for a cursor that is none.
+    """
+    query = ApprovalQuery(
+        viewer=viewer_of(who),
+        session_id=params.session_id,
+        state=None if params.is_all else "pending",
+        tool=params.tool,
+        principal=params.principal,
+        order=params.order,
+    )
 
-    def read() -> list[FiledApproval]:
+    def read() -> InboxPage:
         store.expire(time.time())
-        filed = every(
-            lambda cursor: store.approvals(
-                session_id=params.session_id, owner=owner, state=state, cursor=cursor
-            )
-        )
-        return [each for each in filed if owner or is_visible(store, each.request, who)]
+        try:
+            return store.inbox(query, cursor=params.cursor, limit=params.limit)
+        except UsageError as error:
+            raise Refused("invalid", str(error)) from None
 
-    return Inbox(approvals=[approval_facts(filed) for filed in await ask_store(store, read)])
+    page = await ask_store(store, read)
+    return Inbox(
+        approvals=[approval_facts(filed) for filed in page.items],
+        total=page.total,
+        cursor=page.cursor,
+    )
+
+
+async def every_approval(
+    list_approvals: Callable[[ListApprovals, Principal], Awaitable[Inbox]],
+    params: ListApprovals,
+    who: Principal,
+) -> AsyncIterator[ApprovalFacts]:
+    """The requests of all pages."""
+    while True:
+        page = await list_approvals(params, who)
+        for approval in page.approvals:
+            yield approval
+        if page.cursor is None:
+            return
+        params = replace(params, cursor=page.cursor)
+
+
+def viewer_of(who: Principal) -> Viewer | None:
+    """Whose eyes the inbox is read with; None sees every request."""
+    return None if who.sees_all else Viewer(who.name, who.may("approver"), who.groups)
 
 
 async def find(store: Store, approval_id: str, who: Principal) -> FiledApproval:
@@ -159,7 +194,8 @@ async def decide_elsewhere(
 
 def _refused(error: InvalidDecision) -> Refused:
     kind = "forbidden" if isinstance(error, DecisionForbidden) else "conflict"
-    return Refused(kind, str(error))
+    faults = [{"pointer": fault.pointer, "message": fault.message} for fault in error.faults]
+    return Refused(kind, str(error), {"faults": faults} if faults else None)
 
 
 _UNUSED = {

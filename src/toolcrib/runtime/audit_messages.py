@@ -64,7 +64,9 @@ class Calls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumCalls(OperationParams):
-    """The sums of the calls that the principal may see, by day (UTC), tool, principal or model."""
+    """The sums of the calls that the principal may see, by minute, hour or day (UTC), tool,
+    principal, model or status. The filters are those of `calls.list`.
+    """
 
     by: SumKey = "day"
     since: Time | None = None
@@ -74,6 +76,13 @@ class SumCalls(OperationParams):
     tool: Filter | None = None
     source: Filter | None = None
     model: Filter | None = None
+    status: Filter | None = None
+    failure: FailureKind | None = None
+    decision: RowDecision | None = None
+    decided_by: ActorKind | None = None
+    approver: Filter | None = None
+    session_id: Filter | None = None
+    min_cost: Annotated[float, Ge(0)] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,6 +75,13 @@ async def sum_calls(store: Store, params: SumCalls, who: Principal) -> Sums:
         tool=params.tool,
         source=params.source,
         model=params.model,
+        statuses=_statuses(params.status),
+        failure=params.failure,
+        decision=params.decision,
+        decided_by=params.decided_by,
+        approver=params.approver,
+        session_id=params.session_id,
+        min_cost=params.min_cost,
     )
     sums = await ask_store(store, store.call_sums, query, params.by)
     return Sums(sums=sums)
@@ -191,6 +198,11 @@ def owner_seen(owner: str | None, who: Principal) -> str | None:
     if who.sees_all:
         return owner
     return who.name if owner in (None, who.name) else _NOBODY
+
+
+def sees_nothing(owner: str | None) -> bool:
+    """Whether `owner_seen` found that there is nothing to look in."""
+    return owner is _NOBODY
 
 
 def read_time(written: float | str | None, name: str, clock: Clock = time.time) -> float | None:

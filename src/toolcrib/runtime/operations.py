@@ -16,6 +16,8 @@ from toolcrib.runtime import (
     catalog_messages,
     catalog_operations,
     messages,
+    policy_messages,
+    policy_operations,
     server_operations,
 )
 from toolcrib.runtime.service import Service
@@ -143,6 +145,20 @@ _ALL: Final = (
         Service.get_approval,
     ),
     _operation(
+        "approvals.context",
+        _EVERYBODY,
+        approval_messages.OneApproval,
+        approval_messages.ApprovalContext,
+        Service.approval_context,
+    ),
+    _operation(
+        "approvals.events",
+        _EVERYBODY,
+        messages.Nothing,
+        approval_messages.InboxState,
+        Service.inbox_state,
+    ),
+    _operation(
         "approvals.decide",
         _APPROVERS,
         approval_messages.Decide,
@@ -231,6 +247,27 @@ _ALL: Final = (
         catalog_messages.ExplainPolicy,
         catalog_messages.PolicyExplanation,
         catalog_operations.explain_policy,
+    ),
+    _operation(
+        "policy.get",
+        ("approver", "auditor"),
+        messages.Nothing,
+        policy_messages.PolicyInForce,
+        policy_operations.get_policy,
+    ),
+    _operation(
+        "policy.check",
+        ("approver", "auditor"),
+        policy_messages.CheckPolicy,
+        policy_messages.PolicyReport,
+        policy_operations.check_policy,
+    ),
+    _operation(
+        "policy.preview",
+        ("approver", "auditor"),
+        policy_messages.PreviewPolicy,
+        policy_messages.PolicyPreview,
+        policy_operations.preview_policy,
     ),
     _operation(
         "servers.list",

@@ -12,32 +12,14 @@ from toolcrib.errors import Refused
 from toolcrib.ledger.event_kinds import ALL_EVENTS, PASSING
 from toolcrib.ledger.prompt_events import PromptStarted
 from toolcrib.runtime import (
-    approval_operations,
     audit_operations,
     call_operations,
-    grant_operations,
-    question_operations,
 )
-from toolcrib.runtime.approval_messages import (
-    AnsweredQuestion,
-    AnswerQuestion,
-    ApprovalFacts,
-    Decide,
-    GrantFacts,
-    Grants,
-    Inbox,
-    ListApprovals,
-    ListQuestions,
-    OneApproval,
-    OneGrant,
-    OpenQuestions,
-    Preview,
-    PreviewGrant,
-    Revoked,
-)
+from toolcrib.runtime.approval_service import ApprovalService
 from toolcrib.runtime.audit_messages import Calls, ListCalls, ListRecords, Records, SumCalls, Sums
 from toolcrib.runtime.event_reader import GAP, EventReader, event_page
 from toolcrib.runtime.idempotency import about_key, with_keyed_call_id, with_keyed_session_id
+from toolcrib.runtime.inbox_watch import InboxWatch
 from toolcrib.runtime.messages import (
     ArtifactPage,
     CallResult,
@@ -99,7 +81,7 @@ PROTOCOL: Final = 1
 _EVENTS: Final = sorted([GAP, *(event.kind for event in (*ALL_EVENTS, *PASSING))])
 
 
-class Service:
+class Service(ApprovalService):
     """Every operation. The role of the principal is checked before; an operation that cannot be
     done raises `Refused`.
     """
@@ -122,6 +104,7 @@ class Service:
         self._keys = keys
         self._quotas = quotas
         self._operations = sorted(operations)
+        self.inbox = InboxWatch(store, sessions)
 
     async def capabilities(self, params: Nothing, who: Principal) -> Capabilities:
         """The protocol, the operations and the limits of this runtime."""
@@ -286,84 +269,6 @@ class Service:
         caller = who.caller(is_model=True)
         config = self._config
         return PromptRunner(live, adapter, config.instructions, caller, config.budget)
-
-    async def list_approvals(self, params: ListApprovals, who: Principal) -> Inbox:
-        """The requests for approval that the principal may see."""
-        return await approval_operations.inbox(self._store, params, who)
-
-    async def get_approval(self, params: OneApproval, who: Principal) -> ApprovalFacts:
-        """One request for approval."""
-        return approval_operations.approval_facts(
-            await approval_operations.find(self._store, params.approval_id, who)
-        )
-
-    async def decide(self, params: Decide, who: Principal) -> ApprovalFacts:
-        """Decide a request for approval."""
-        authority = approval_operations.authority_of(who, self._config)
-
-        async def decide() -> ApprovalFacts:
-            filed = await approval_operations.find(self._store, params.approval_id, who)
-            session_id = filed.request.session_id
-            live = self._sessions.find(session_id)
-            if live is None and not approval_operations.gives_grant(params):
-                return await approval_operations.decide_elsewhere(
-                    self._store, params, who, authority
-                )
-            # A grant is written into the ledger of its session.
-            async with self._sessions.writing(session_id) as session:
-                decided = await approval_operations.decide(session, params, who, authority)
-            if live is not None:
-                live.decision_made()
-            return decided
-
-        async def decided_again(claim: KeyClaim) -> ApprovalFacts:
-            filed = await approval_operations.find(self._store, params.approval_id, who)
-            if claim.outcome is None and not approval_operations.has_decided(filed, who):
-                return await decide()
-            return approval_operations.approval_facts(filed)
-
-        filed = await approval_operations.find(self._store, params.approval_id, who)
-        return await self._keys.run(
-            (who.name, "approvals.decide", params.idempotency_key),
-            params,
-            decide,
-            decided_again,
-            session_id=filed.request.session_id,
-        )
-
-    async def list_questions(self, params: ListQuestions, who: Principal) -> OpenQuestions:
-        """The open questions of running calls that the principal may see."""
-        return question_operations.open_questions(self._sessions, params, who)
-
-    async def answer_question(self, params: AnswerQuestion, who: Principal) -> AnsweredQuestion:
-        """Answer a question of a running call, or decline to."""
-        return await question_operations.answer(self._sessions, params, who)
-
-    async def list_grants(self, params: Nothing, who: Principal) -> Grants:
-        """The grants, also those that no longer hold."""
-        return await grant_operations.grants(self._store)
-
-    async def get_grant(self, params: OneGrant, who: Principal) -> GrantFacts:
-        """One grant."""
-        return await grant_operations.find_grant(self._store, params.grant_id)
-
-    async def preview_grant(self, params: PreviewGrant, who: Principal) -> Preview:
-        """The past calls that a grant would have covered, of those that the principal may read."""
-        if (params.approval_id is None) == (params.tool is None):
-            raise Refused("invalid", "a preview takes an approval_id or a tool: one of them")
-        request = None
-        if params.approval_id is not None:
-            filed = await approval_operations.find(self._store, params.approval_id, who)
-            request = filed.request
-        return await grant_operations.preview(self._store, params, request, who)
-
-    async def revoke_grant(self, params: OneGrant, who: Principal) -> Revoked:
-        """Revoke a grant."""
-        grant = await grant_operations.find_grant(self._store, params.grant_id)
-        was_standing = await grant_operations.revoke(
-            self._store, self._sessions, grant, by=who.name
-        )
-        return Revoked(was_standing=was_standing)
 
     async def list_calls(self, params: ListCalls, who: Principal) -> Calls:
         """Calls over all sessions of the principal; auditors and admins see those of everybody."""

@@ -1,4 +1,4 @@
-"""The typed operations about the tools and the MCP servers of a runtime."""
+"""The typed operations about the tools, the policy and the MCP servers of a runtime."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         Servers,
     )
     from toolcrib.runtime.messages import Time
+    from toolcrib.runtime.policy_messages import PolicyInForce, PolicyPreview, PolicyReport
     from toolcrib.tools.identity import Place
 
 
@@ -86,6 +87,45 @@ class TypedCatalog(ABC):
             "groups": None if groups is None else list(groups),
         }
         return await self.run_operation("policy.explain", _set(params))
+
+    async def get_policy(self) -> PolicyInForce:
+        """The policy in force, with its text and what its file says by now."""
+        return await self.run_operation("policy.get", {})
+
+    async def check_policy(self, text: str) -> PolicyReport:
+        """What is wrong in the text of a policy, and what may surprise."""
+        return await self.run_operation("policy.check", {"text": text})
+
+    async def preview_policy(
+        self,
+        draft: str | None = None,
+        *,
+        rule: str | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        principal: str | None = None,
+        owner: str | None = None,
+        tool: str | None = None,
+        source: str | None = None,
+        session_id: str | None = None,
+        cursor: str | None = None,
+        limit: int = 1_000,
+    ) -> PolicyPreview:
+        """What a draft of the policy, or one more rule, would have changed in past calls."""
+        params = {
+            "draft": draft,
+            "rule": rule,
+            "since": since,
+            "until": until,
+            "principal": principal,
+            "owner": owner,
+            "tool": tool,
+            "source": source,
+            "session_id": session_id,
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return await self.run_operation("policy.preview", _set(params))
 
     async def list_servers(self) -> Servers:
         """The mounted MCP servers: how they are, and what became of their tools."""

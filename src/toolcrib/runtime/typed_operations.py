@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import Refused
+from toolcrib.runtime.typed_approvals import ApprovalOperations, without_none
 from toolcrib.runtime.typed_catalog import TypedCatalog
 
 if TYPE_CHECKING:
     from toolcrib.approval.decision import ActorKind
     from toolcrib.failures import FailureKind
-    from toolcrib.runtime.approval_messages import (
-        AnswerAction,
-        AnsweredQuestion,
-        ApprovalFacts,
-        GrantFacts,
-        Grants,
-        GrantTerms,
-        Inbox,
-        OpenQuestions,
-        Preview,
-        Revoked,
-    )
     from toolcrib.runtime.audit_messages import Calls, Kind, Records, Sums
     from toolcrib.runtime.config import WhenBusy
     from toolcrib.runtime.messages import (
@@ -48,16 +35,12 @@ if TYPE_CHECKING:
     from toolcrib.store.call_query import RowDecision, SumKey
 
 
-class TypedOperations(TypedCatalog):
+class TypedOperations(ApprovalOperations, TypedCatalog):
     """One method for each operation. Each raises `Refused` when the operation is not done.
 
     An `idempotency_key` makes an operation safe to repeat: the second request gets the result of
     the first.
     """
-
-    @abstractmethod
-    async def run_operation(self, name: str, params: Mapping[str, Any]) -> Any:
-        """Run an operation by its name; the result is of the operation's result type."""
 
     @abstractmethod
     def events(self, session_id: str, after: int = 0) -> SessionEvents:
@@ -85,7 +68,7 @@ class TypedOperations(TypedCatalog):
         """Open a new session, with its tools. Closing a temporary one deletes it, if nothing was
         called or prompted in it.
         """
-        params = _without_none(
+        params = without_none(
             session_id=session_id,
             cwd=cwd,
             environment=environment,
@@ -163,7 +146,7 @@ class TypedOperations(TypedCatalog):
         `list_calls`), open or closed, with these words in title, id, owner or metadata, with calls
         of a tool, that wait for an approval, or with calls that failed.
         """
-        params = _without_none(
+        params = without_none(
             owner=owner,
             since=since,
             until=until,
@@ -187,7 +170,7 @@ class TypedOperations(TypedCatalog):
         client_tools: Sequence[ClientTool] = (),
     ) -> SessionFacts:
         """Open a session of the store again."""
-        params = _without_none(
+        params = without_none(
             session_id=session_id,
             environment=environment,
             capabilities=capabilities,
@@ -199,7 +182,7 @@ class TypedOperations(TypedCatalog):
         self, session_id: str, new_session_id: str | None = None
     ) -> SessionFacts:
         """Create a session that begins with the history of another one."""
-        params = _without_none(session_id=session_id, new_session_id=new_session_id)
+        params = without_none(session_id=session_id, new_session_id=new_session_id)
         return await self.run_operation("session.fork", params)
 
     async def close_session(self, session_id: str) -> None:
@@ -212,7 +195,7 @@ class TypedOperations(TypedCatalog):
 
     async def list_tools(self, session_id: str, *, category: str | None = None) -> Tools:
         """The tools of a session, or those of one category."""
-        params = _without_none(session_id=session_id, category=category)
+        params = without_none(session_id=session_id, category=category)
         return await self.run_operation("tools.list", params)
 
     async def get_tool(self, session_id: str, name: str) -> ToolFacts:
@@ -229,7 +212,7 @@ class TypedOperations(TypedCatalog):
         idempotency_key: str | None = None,
     ) -> CallResult:
         """Call a tool without a model. With the id of a waiting call, that call is resumed."""
-        params = _without_none(
+        params = without_none(
             session_id=session_id,
             name=name,
             arguments=arguments,
@@ -255,7 +238,7 @@ class TypedOperations(TypedCatalog):
         """Send a prompt to the model. With `waits`, wait for the approvals that it needs, otherwise
         return as `waiting`.
         """
-        params = _without_none(
+        params = without_none(
             session_id=session_id,
             text=text,
             waits=waits,
@@ -268,118 +251,12 @@ class TypedOperations(TypedCatalog):
         self, session_id: str, *, waits: bool = True, idempotency_key: str | None = None
     ) -> PromptResult:
         """Resume a prompt that waits or was interrupted."""
-        params = _without_none(session_id=session_id, waits=waits, idempotency_key=idempotency_key)
+        params = without_none(session_id=session_id, waits=waits, idempotency_key=idempotency_key)
         return await self.run_operation("prompt.resume", params)
 
     async def cancel_prompt(self, session_id: str) -> Cancelled:
         """Cancel the running prompt, or abandon the waiting one."""
         return await self.run_operation("prompt.cancel", {"session_id": session_id})
-
-    async def list_approvals(self, *, session_id: str | None = None, is_all: bool = False) -> Inbox:
-        """The pending requests of one session or of all; with `is_all`, the decided ones too."""
-        params = _without_none(session_id=session_id, is_all=is_all)
-        return await self.run_operation("approvals.list", params)
-
-    async def get_approval(self, approval_id: str) -> ApprovalFacts:
-        """One request for approval."""
-        return await self.run_operation("approvals.get", {"approval_id": approval_id})
-
-    async def watch_approvals(
-        self,
-        *,
-        session_id: str | None = None,
-        poll_seconds: float = 1.0,
-        patience_seconds: float = 60.0,
-    ) -> AsyncGenerator[ApprovalFacts]:
-        """Yield every request that waits, and then each one that comes. A runtime that is away for
-        less than `patience_seconds` is waited for.
-        """
-        known, last_answer = set[str](), time.monotonic()
-        while True:
-            try:
-                inbox = await self.list_approvals(session_id=session_id)
-            except Refused as refused:
-                is_away = refused.kind in ("unavailable", "closing")
-                if not is_away or time.monotonic() - last_answer > patience_seconds:
-                    raise
-            else:
-                last_answer = time.monotonic()
-                for approval in inbox.approvals:
-                    if approval.approval_id not in known:
-                        yield approval
-                known = {approval.approval_id for approval in inbox.approvals}
-            await asyncio.sleep(poll_seconds)
-
-    async def decide(
-        self,
-        approval_id: str,
-        decision: Literal["approve", "deny", "answer"],
-        *,
-        digest: str | None = None,
-        arguments: Mapping[str, Any] | None = None,
-        reason: str | None = None,
-        value: Any = None,
-        grant: GrantTerms | None = None,
-        idempotency_key: str | None = None,
-    ) -> ApprovalFacts:
-        """Decide a request for approval. `arguments` and `grant` go with `approve`, `reason` with
-        `deny`, `value` with `answer`: it replaces the result of the call, which does not run.
-        """
-        params = _without_none(
-            approval_id=approval_id,
-            decision=decision,
-            digest=digest,
-            arguments=arguments,
-            reason=reason,
-            value=value,
-            grant=None if grant is None else asdict(grant),
-            idempotency_key=idempotency_key,
-        )
-        return await self.run_operation("approvals.decide", params)
-
-    async def list_questions(self, *, session_id: str | None = None) -> OpenQuestions:
-        """The open questions of running calls, of one session or of all."""
-        return await self.run_operation("questions.list", _without_none(session_id=session_id))
-
-    async def answer_question(
-        self,
-        question_id: str,
-        value: Any = None,
-        *,
-        action: AnswerAction = "answer",
-        reason: str | None = None,
-    ) -> AnsweredQuestion:
-        """Answer a question of a running call with JSON that fits its schema; `decline` and
-        `cancel` take a `reason` in the place of a value.
-        """
-        params = _without_none(question_id=question_id, action=action, value=value, reason=reason)
-        return await self.run_operation("questions.answer", params)
-
-    async def list_grants(self) -> Grants:
-        """The grants, also those that no longer hold."""
-        return await self.run_operation("grants.list", {})
-
-    async def get_grant(self, grant_id: str) -> GrantFacts:
-        """One grant."""
-        return await self.run_operation("grants.get", {"grant_id": grant_id})
-
-    async def preview_grant(
-        self,
-        grant: GrantTerms,
-        *,
-        approval_id: str | None = None,
-        tool: str | None = None,
-        limit: int = 20,
-    ) -> Preview:
-        """The past calls that a grant would have covered: one that goes with an approval request,
-        or one for a tool by its name.
-        """
-        params = _without_none(grant=asdict(grant), approval_id=approval_id, tool=tool, limit=limit)
-        return await self.run_operation("grants.preview", params)
-
-    async def revoke_grant(self, grant_id: str) -> Revoked:
-        """Revoke a grant."""
-        return await self.run_operation("grants.revoke", {"grant_id": grant_id})
 
     async def artifact(
         self, session_id: str, artifact_id: str, *, offset: int = 0, limit: int | None = None
@@ -387,7 +264,7 @@ class TypedOperations(TypedCatalog):
         """A result that was too long for the model: all of it, or `limit` characters of it. A very
         large one comes in pages all the same.
         """
-        params = _without_none(
+        params = without_none(
             session_id=session_id, artifact_id=artifact_id, offset=offset, limit=limit
         )
         return await self.run_operation("artifacts.get", params)
@@ -418,7 +295,7 @@ class TypedOperations(TypedCatalog):
         the epoch, times in ISO 8601, or how long ago (`7d`); `tool` may be a pattern, `status`
         several with commas between them.
         """
-        params = _without_none(
+        params = without_none(
             since=since,
             until=until,
             kind=kind,
@@ -451,9 +328,18 @@ class TypedOperations(TypedCatalog):
         tool: str | None = None,
         source: str | None = None,
         model: str | None = None,
+        status: str | None = None,
+        failure: FailureKind | None = None,
+        decision: RowDecision | None = None,
+        decided_by: ActorKind | None = None,
+        approver: str | None = None,
+        session_id: str | None = None,
+        min_cost: float | None = None,
     ) -> Sums:
-        """What calls took together, by day, tool, principal or model: times, tokens, cost."""
-        params = _without_none(
+        """What calls took together, by time, tool, principal, model or status: times, tokens, cost.
+        The filters are those of `list_calls`.
+        """
+        params = without_none(
             by=by,
             since=since,
             until=until,
@@ -462,6 +348,13 @@ class TypedOperations(TypedCatalog):
             tool=tool,
             source=source,
             model=model,
+            status=status,
+            failure=failure,
+            decision=decision,
+            decided_by=decided_by,
+            approver=approver,
+            session_id=session_id,
+            min_cost=min_cost,
         )
         return await self.run_operation("calls.sums", params)
 
@@ -475,7 +368,7 @@ class TypedOperations(TypedCatalog):
         limit: int = 1_000,
     ) -> Events:
         """A page of the recorded events of a session, as JSON; `events` has them typed."""
-        params = _without_none(
+        params = without_none(
             session_id=session_id,
             after=after,
             before=before,
@@ -488,8 +381,3 @@ class TypedOperations(TypedCatalog):
         """A page of the records of a session as they are stored, with their hashes."""
         params = {"session_id": session_id, "after": after, "limit": limit}
         return await self.run_operation("records.list", params)
-
-
-def _without_none(**params: Any) -> dict[str, Any]:
-    """The parameters that were named; the others have the defaults of the operation."""
-    return {name: value for name, value in params.items() if value is not None}

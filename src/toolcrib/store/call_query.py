@@ -17,8 +17,9 @@ RowKind = Literal["tool", "model"]
 """What was called: a tool, or a model (one request of a prompt)."""
 RowStatus = Literal["completed", "failed", "denied", "waiting", "approved", "running", "in_doubt"]
 RowDecision = Literal["allowed", "denied", "edited", "answered", "expired"]
-SumKey = Literal["day", "tool", "tool_id", "principal", "model"]
-"""`tool_id` is `source/name`: tools of one name from two sources are two."""
+SumKey = Literal["minute", "hour", "day", "tool", "tool_id", "principal", "model", "status"]
+"""Minutes, hours and days are those of UTC. `tool_id` is `source/name`: tools of one name from two
+sources are two."""
 
 ROW_STATUSES: Final[tuple[RowStatus, ...]] = get_args(RowStatus)
 ROW_DECISIONS: Final[tuple[RowDecision, ...]] = get_args(RowDecision)
@@ -29,7 +30,8 @@ OPEN_STATUSES: Final[frozenset[RowStatus]] = frozenset(
 
 NANO: Final = 1_000_000_000
 """Costs are counted in billionths of a dollar, so that sums are exact."""
-SECONDS_A_DAY: Final = 86_400
+SPANS: Final[dict[SumKey, int]] = {"minute": 60, "hour": 3_600, "day": 86_400}
+"""How many seconds each key of time has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,12 +123,24 @@ class CallQuery:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PrincipalUse:
+    """What a principal has left in the store."""
+
+    name: str
+    sessions: int = 0
+    calls: int = 0
+    """Calls of tools that it has asked for, in its own sessions and in others."""
+    last_at: float | None = None
+    """When it made its last session, or asked for its last call."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSum:
-    """What the calls of one day, tool, principal or model took together."""
+    """What the calls of one time, tool, principal, model or status took together."""
 
     key: str | None
-    """The day (UTC), or the name; None for calls that have none."""
+    """The minute, hour or day (UTC), or the name; None for calls that have none."""
     calls: int = 0
     """Calls of tools."""
     failures: int = 0
@@ -154,7 +168,7 @@ FAILED_STATUSES: Final = frozenset[RowStatus]({"failed", "denied", "in_doubt"})
 
 
 def sum_calls(rows: Iterable[CallRow], key: SumKey) -> list[UsageSum]:
-    """The sums of calls by day, tool, principal or model, in the order of their keys."""
+    """The sums of calls by one key, in the order of the keys that there are."""
     groups: dict[str | None, list[CallRow]] = {}
     for row in rows:
         if kind_summed(key) in (None, row.kind):
@@ -169,14 +183,16 @@ def kind_summed(key: SumKey) -> RowKind | None:
             return "tool"
         case "model":
             return "model"
-        case "day" | "principal":
+        case "minute" | "hour" | "day" | "principal" | "status":
             return None
 
 
 def _key_of(row: CallRow, key: SumKey) -> str | None:
     match key:
-        case "day":
-            return day_of(row.at)
+        case "minute" | "hour" | "day":
+            return span_name(row.at, key)
+        case "status":
+            return row.status
         case "tool":
             return row.tool
         case "tool_id":
@@ -187,9 +203,11 @@ def _key_of(row: CallRow, key: SumKey) -> str | None:
             return row.model
 
 
-def day_of(at: float) -> str:
-    """The day of a time, in UTC."""
-    return datetime.fromtimestamp(at, UTC).date().isoformat()
+def span_name(at: float, key: SumKey) -> str:
+    """The minute, hour or day of a time, in UTC: `2026-11-17T08:05Z`, or `2026-11-17`."""
+    span = SPANS[key]
+    start = datetime.fromtimestamp(at // span * span, UTC)
+    return start.date().isoformat() if key == "day" else start.strftime("%Y-%m-%dT%H:%MZ")
 
 
 def _sum_of(name: str | None, rows: Sequence[CallRow], key: SumKey) -> UsageSum:
@@ -244,6 +262,28 @@ def place_of(cursor: str) -> Place:
 def cursor_at(place: Place) -> str:
     """The cursor that asks for what follows a place."""
     return f"{place[0]!r} {place[1]}"
+
+
+def counted(pairs: Iterable[tuple[str | None, float]]) -> list[tuple[str, int, float]]:
+    """How many times each name comes, and the last time."""
+    counts: dict[str, tuple[int, float]] = {}
+    for name, at in pairs:
+        if name is not None:
+            count, last = counts.get(name, (0, at))
+            counts[name] = (count + 1, max(last, at))
+    return [(name, count, last) for name, (count, last) in counts.items()]
+
+
+def uses_of(
+    sessions: Iterable[tuple[str, int, float]], calls: Iterable[tuple[str, int, float]]
+) -> list[PrincipalUse]:
+    """The uses of principals, from the numbers and last times of their sessions and calls."""
+    uses = {name: PrincipalUse(name, count, 0, at) for name, count, at in sessions}
+    for name, count, at in calls:
+        earlier = uses.get(name, PrincipalUse(name))
+        last = at if earlier.last_at is None else max(at, earlier.last_at)
+        uses[name] = PrincipalUse(name, earlier.sessions, count, last)
+    return sorted(uses.values(), key=lambda use: use.name)
 
 
 def page_of(

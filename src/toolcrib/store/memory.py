@@ -34,7 +34,7 @@ from toolcrib.store.store import (
 if TYPE_CHECKING:
     from toolcrib.prices.table import Prices
     from toolcrib.store.call_index import CallFold
-    from toolcrib.store.call_query import CallQuery, CallRow, Place, SumKey, UsageSum
+    from toolcrib.store.call_query import CallQuery, CallRow, Place, PrincipalUse, SumKey, UsageSum
     from toolcrib.store.session_query import SessionQuery, SessionSummary
 
 T = TypeVar("T")
@@ -263,6 +263,16 @@ class MemoryStore(MemoryInbox):
         whole = replace(query, kind=None)
         rows = (row for _, row in self._placed_rows() if row.status != "running")
         return sum_calls((row for row in rows if whole.matches(row)), key)
+
+    def principals(self) -> list[PrincipalUse]:
+        """What every principal has left."""
+        from toolcrib.store.call_query import counted, uses_of
+
+        with self._lock:
+            made = [(each.owner, each.created_at) for _, each in self._sessions.by_id.values()]
+        rows = [row for _, row in self._placed_rows() if row.status != "running"]
+        asked_for = ((row.principal, row.at) for row in rows if row.kind == "tool")
+        return uses_of(counted(made), counted(asked_for))
 
     @property
     def prices(self) -> Prices:

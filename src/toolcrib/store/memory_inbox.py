@@ -16,6 +16,7 @@ from toolcrib.store.store import PAGE_SIZE, ApprovalState, FiledApproval, KeyCla
 
 if TYPE_CHECKING:
     from toolcrib.approval.grant import Grant
+    from toolcrib.store.approval_query import ApprovalQuery, InboxPage
 
 T = TypeVar("T")
 
@@ -26,6 +27,8 @@ class Numbered(Generic[T]):
 
     by_id: dict[str, tuple[int, T]] = field(default_factory=dict[str, tuple[int, T]])
     last: int = 0
+    changes: int = 0
+    """How often an item was added, replaced or removed."""
 
     def get(self, item_id: str) -> T | None:
         numbered = self.by_id.get(item_id)
@@ -34,11 +37,13 @@ class Numbered(Generic[T]):
     def put(self, item_id: str, item: T) -> None:
         """Add an item, or replace one in its place."""
         numbered = self.by_id.get(item_id)
+        self.changes += 1
         if numbered is None:
             self.last += 1
         self.by_id[item_id] = (self.last if numbered is None else numbered[0], item)
 
     def remove(self, is_unwanted: Callable[[T], bool]) -> None:
+        self.changes += 1
         self.by_id = {
             item_id: numbered
             for item_id, numbered in self.by_id.items()
@@ -93,6 +98,29 @@ class MemoryInbox(ABC):
 
         with self._lock:
             return self._approvals.page(cursor, limit, is_wanted)
+
+    def inbox(
+        self, query: ApprovalQuery, *, cursor: str | None = None, limit: int = PAGE_SIZE
+    ) -> InboxPage:
+        """A page of the requests that a query asks for."""
+        from toolcrib.store.approval_query import page_of
+
+        with self._lock:
+            numbered = list(self._approvals.by_id.values())
+            return page_of(numbered, query, self._owner_of, cursor, limit)
+
+    def inbox_marks(self, query: ApprovalQuery) -> dict[str, object]:
+        """The ids of those requests, with their votes."""
+        with self._lock:
+            return {
+                approval_id: filed.ballot
+                for approval_id, (_, filed) in self._approvals.by_id.items()
+                if query.matches(filed, self._owner_of(filed.request.session_id))
+            }
+
+    def inbox_version(self) -> int:
+        """How often the inbox has changed."""
+        return self._approvals.changes
 
     def _count_pending(self, session_id: str) -> int:
         """How many requests of a session are pending."""

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from toolcrib.approval.decision import Actor, Ballot, Decided
 from toolcrib.approval.grant import Grant
@@ -16,7 +16,7 @@ from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.ledger.record import Head, Record
 from toolcrib.prices.table import Prices, published_prices
 from toolcrib.store import sqlite_rows
-from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
+from toolcrib.store.call_query import CallQuery, CallRow, PrincipalUse, SumKey, UsageSum
 from toolcrib.store.codec import unpacked_artifact
 from toolcrib.store.leases import Leases
 from toolcrib.store.ledger_writer import DurableLedger
@@ -40,6 +40,9 @@ from toolcrib.store.store import (
     StorePage,
 )
 from toolcrib.store.vault import Vault, VaultChanges
+
+if TYPE_CHECKING:
+    from toolcrib.store.approval_query import ApprovalQuery, InboxPage
 
 T = TypeVar("T")
 
@@ -200,6 +203,11 @@ class SqliteStore:
         self._read()
         return self._call_reader.sums(query, key)
 
+    def principals(self) -> list[PrincipalUse]:
+        """What every principal has left."""
+        self._read()
+        return self._call_reader.principals()
+
     def stray_calls(self) -> int:
         """How many rows of the index are of no record of their session; 0 unless the file was
         changed.
@@ -227,6 +235,25 @@ class SqliteStore:
             sqlite_rows.APPROVALS, (session_id, owner, owner, state), cursor, limit
         )
         return StorePage(tuple(sqlite_rows.filed_approval(row, self._vault) for row in rows), end)
+
+    def inbox(
+        self, query: ApprovalQuery, *, cursor: str | None = None, limit: int = PAGE_SIZE
+    ) -> InboxPage:
+        """A page of the requests that a query asks for."""
+        from toolcrib.store.sqlite_approvals import inbox_page
+
+        return inbox_page(self._read(), self._vault, query, cursor, limit)
+
+    def inbox_marks(self, query: ApprovalQuery) -> dict[str, object]:
+        """The ids of those requests, with their votes."""
+        from toolcrib.store.sqlite_approvals import inbox_marks
+
+        return inbox_marks(self._read(), query)
+
+    def inbox_version(self) -> int:
+        """Changes with every commit of another connection: the writer's, or another process's."""
+        (version,) = self._read().rows("PRAGMA data_version")[0]
+        return int(version)
 
     def approval(self, approval_id: str) -> FiledApproval | None:
         """One request of the inbox."""

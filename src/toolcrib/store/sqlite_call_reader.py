@@ -18,18 +18,20 @@ from toolcrib.failures import FAILURE_KINDS
 from toolcrib.store.call_query import (
     FAILED_STATUSES,
     NANO,
-    SECONDS_A_DAY,
+    SPANS,
     CallQuery,
     CallRow,
     Place,
+    PrincipalUse,
     SumKey,
     UsageSum,
     cursor_at,
-    day_of,
     kind_summed,
     page_of,
     percentile,
     place_of,
+    span_name,
+    uses_of,
 )
 from toolcrib.store.codec import decode_open_call
 from toolcrib.store.sqlite_calls import (
@@ -69,13 +71,24 @@ _STRAY: Final = (
 )
 _LOW_BITS: Final = 2**31 - 1
 _SUM_KEYS: Final[dict[SumKey, str]] = {
-    "day": f"CAST(at / {SECONDS_A_DAY} AS INTEGER)",
+    **{key: f"CAST(at / {span} AS INTEGER)" for key, span in SPANS.items()},
     "tool": "tool",
     # Two numbers of names in one: neither has more than 31 bits.
     "tool_id": "(ifnull(source, 0) << 31) | ifnull(tool, 0)",
     "principal": "principal",
     "model": "model",
+    "status": "status",
 }
+
+_OWNERS: Final = (
+    "SELECT owner, count(*), max(created_at) FROM sessions INDEXED BY sessions_by_owner"
+    " WHERE owner IS NOT NULL GROUP BY owner"
+)
+_CALLERS: Final = (
+    "SELECT n.name, count(*), max(c.at) FROM calls c INDEXED BY calls_by_principal"
+    " JOIN names n ON n.id = c.principal WHERE c.principal IS NOT NULL"
+    f" AND c.kind = {KINDS.index('tool')} GROUP BY c.principal"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +152,12 @@ class CallIndexReader:
             for row in totals
         ]
         return sorted(sums, key=lambda each: each.key or "")
+
+    def principals(self) -> list[PrincipalUse]:
+        """What every principal has left, counted in the indexes."""
+        with self._connection() as connection:
+            sessions = connection.execute(_OWNERS).fetchall()
+            return uses_of(sessions, connection.execute(_CALLERS).fetchall())
 
     def _running(
         self, connection: sqlite3.Connection, query: CallQuery
@@ -357,8 +376,10 @@ def _key_name(key: SumKey, value: int | None, names: Mapping[int, str]) -> str |
     if value is None:
         return None
     match key:
-        case "day":
-            return day_of(value * SECONDS_A_DAY)
+        case "minute" | "hour" | "day":
+            return span_name(value * SPANS[key], key)
+        case "status":
+            return STATUSES[value]
         case "tool_id":
             return f"{names.get(value >> 31, '')}/{names.get(value & _LOW_BITS, '')}"
         case "tool" | "principal" | "model":

@@ -206,7 +206,16 @@ CREATE TABLE summaries (
 CREATE INDEX sessions_by_time ON sessions (created_at);
 """
 
-_MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
+BY_DEADLINE = "ifnull(deadline, 9e999)"
+TOOL_NAME = "json_extract(CAST(request AS TEXT), '$.tool.name')"
+"""What the inbox is ordered and searched by, as its indexes have it."""
+
+_VERSION_6 = f"""
+CREATE INDEX approvals_in_order ON approvals (state, {BY_DEADLINE}, filed);
+CREATE INDEX approvals_by_tool ON approvals ({TOOL_NAME}, filed);
+"""
+
+_MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
 """What leads from each version to the next; a new file goes through all of them, so that new and
 migrated files are laid out alike. Statements end with a semicolon and hold no other.
 """

@@ -20,7 +20,8 @@ from toolcrib.tools.identity import ToolRef
 if TYPE_CHECKING:
     from toolcrib.approval.grant import Grant
     from toolcrib.prices.table import Prices
-    from toolcrib.store.call_query import CallQuery, CallRow, SumKey, UsageSum
+    from toolcrib.store.approval_query import ApprovalQuery, InboxPage
+    from toolcrib.store.call_query import CallQuery, CallRow, PrincipalUse, SumKey, UsageSum
     from toolcrib.store.ledger_writer import Ledger
     from toolcrib.store.session_query import SessionQuery, SessionSummary
 
@@ -216,10 +217,7 @@ class StorePage(Generic[T]):
 
 
 def every(read: Callable[[str | None], StorePage[T]]) -> Iterator[T]:
-    """All items of a listing, page by page.
-
-    For example `every(lambda cursor: store.sessions(cursor=cursor))`.
-    """
+    """All items of a listing, page by page."""
     cursor = None
     while True:
         page = read(cursor)
@@ -333,9 +331,8 @@ class CallStore(Protocol):
         ...
 
     def known_call(self, session_id: str, call_id: str) -> OpenCall | Record | None:
-        """The open call of an id, or the record of its end; None when there is neither.
-
-        Takes no longer in a long ledger than in a short one.
+        """The open call of an id, or the record of its end; None when there is neither. Takes no
+        longer in a long ledger than in a short one.
         """
         ...
 
@@ -355,6 +352,10 @@ class CallStore(Protocol):
         """The sums of those calls. Calls that run are not in them."""
         ...
 
+    def principals(self) -> list[PrincipalUse]:
+        """What every principal that has a session or a call has left, by name."""
+        ...
+
 
 class ApprovalStore(Protocol):
     """The inbox: approval requests of all sessions, filed and used by the effects of commits."""
@@ -371,6 +372,20 @@ class ApprovalStore(Protocol):
         """The inbox, oldest first; across all sessions, or those of a principal, when
         `session_id` is None.
         """
+        ...
+
+    def inbox(
+        self, query: ApprovalQuery, *, cursor: str | None = None, limit: int = PAGE_SIZE
+    ) -> InboxPage:
+        """The requests that a query asks for. Raises `UsageError` for a cursor that is none."""
+        ...
+
+    def inbox_marks(self, query: ApprovalQuery) -> dict[str, object]:
+        """The ids of those requests, each with a value that changes when somebody votes."""
+        ...
+
+    def inbox_version(self) -> int:
+        """A number that changes whenever the inbox may have changed, by whichever process."""
         ...
 
     def approval(self, approval_id: str) -> FiledApproval | None:

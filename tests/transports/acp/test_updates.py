@@ -10,11 +10,11 @@ from acp.exceptions import RequestError
 from toolcrib.errors import EvaluationReason
 from toolcrib.runtime.event_reader import Envelope
 from toolcrib.runtime.messages import PromptResult
+from toolcrib.runtime.model_items import answer_in, thought_in
 from toolcrib.transports.acp.call_updates import MAX_SHOWN
 from toolcrib.transports.acp.prompts import response_to
 from toolcrib.transports.acp.tool_calls import kind_by_name, locations_of, title_of
 from toolcrib.transports.acp.updates import Transcript
-from toolcrib.transports.model_items import answer_in, thought_in
 
 GREET = {"name": "greet"}
 

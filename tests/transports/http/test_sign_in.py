@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import stat
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,9 +15,22 @@ import httpx2
 import pytest
 
 from tests.helpers.patience import PATIENCE
+from tests.store.facts import FakeClock
+from tests.transports.http.served_runtime import STREAM
 from toolcrib.runtime.runtime import create_runtime
 from toolcrib.serving.access import AccessOptions
-from toolcrib.serving.tokens import TokenFile
+from toolcrib.serving.login import Authenticator, Login, LoginFailed
+from toolcrib.serving.sign_ins import (
+    IDLE_SECONDS,
+    LINK_SECONDS,
+    SEEN_SECONDS,
+    SIGN_IN_SECONDS,
+    BrowserClient,
+    SignInFile,
+    SignIns,
+    basis_of,
+)
+from toolcrib.serving.tokens import Token, TokenFile, Tokens, WatchedTokens
 from toolcrib.transports.http.server import HttpServer
 
 EVIL = "https://evil.example"
@@ -235,3 +249,248 @@ async def test_a_call_from_the_console_says_so_in_the_record(tmp_path: Path) -> 
         calls = (await crib.client.get("/v1/calls", headers=token)).json()["calls"]
 
     assert [call["transport"] for call in calls] == ["http", "console"]
+
+
+async def test_a_sign_in_ends_with_its_token_and_so_do_its_streams(tmp_path: Path) -> None:
+    """A revoked token ends the sign-in by it, and the event streams that are open."""
+    async with crib_in(tmp_path) as crib:
+        issued = crib.tokens.create("alice", ["caller"])
+        page = await crib.signed_in(token=issued.token)
+        made = await crib.client.post("/v1/sessions", json={}, headers=page)
+        path = f"/v1/sessions/{made.json()['session_id']}/events"
+        async with crib.client.stream("GET", path, headers=STREAM) as stream:
+            assert stream.status_code == 200
+            crib.tokens.revoke(issued.record.id)
+            async with asyncio.timeout(PATIENCE):
+                async for _ in stream.aiter_bytes():
+                    pass
+        me = await crib.client.get("/v1/me")
+
+    assert me.status_code == 401
+
+
+async def test_a_sign_out_ends_the_streams_of_the_browser(tmp_path: Path) -> None:
+    """An open page of a browser that has signed out hears nothing more."""
+    async with crib_in(tmp_path) as crib:
+        page = await crib.signed_in()
+        made = await crib.client.post("/v1/sessions", json={}, headers=page)
+        path = f"/v1/sessions/{made.json()['session_id']}/events"
+        async with crib.client.stream("GET", path, headers=STREAM) as stream:
+            await crib.client.post("/v1/sign-out", json={}, headers=page)
+            async with asyncio.timeout(PATIENCE):
+                async for _ in stream.aiter_bytes():
+                    pass
+
+
+async def test_another_owner_token_ends_the_owners_sign_ins(tmp_path: Path) -> None:
+    """Whoever replaces the owner's token has thrown out everybody who signed in by it."""
+    async with crib_in(tmp_path) as crib:
+        await crib.signed_in()
+        cookie = next(iter(crib.client.cookies.jar)).value
+    (tmp_path / "token").unlink()
+    async with crib_in(tmp_path) as crib:
+        port = crib.server.url.rpartition(":")[2]
+        me = await crib.client.get("/v1/me", headers={"Cookie": f"toolcrib-{port}={cookie}"})
+
+    assert me.status_code == 401
+
+
+async def test_no_secret_of_a_sign_in_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither code, cookie, token nor CSRF value: not when it works, and not when it fails."""
+    caplog.set_level(logging.DEBUG)
+    async with crib_in(tmp_path) as crib:
+        issued, code = crib.tokens.create("alice", ["caller"]), crib.code()
+        page = await crib.signed_in(code=code)
+        await crib.sign_in(code=code)
+        await crib.sign_in(token=issued.token)
+        await crib.sign_in(token=issued.token + "x")
+        cookie = next(iter(crib.client.cookies.jar)).value
+        await crib.client.post("/v1/sessions", json={}, headers={**page, "Toolcrib-CSRF": "no"})
+        await crib.client.get("/v1/me", headers={"Cookie": "toolcrib=ss_wrong"})
+
+    assert "owner has signed in from 127.0.0.1" in caplog.text
+    assert "failed login" in caplog.text
+    for secret in (code, issued.token, cookie, page["Toolcrib-CSRF"], "ss_wrong"):
+        assert secret is not None
+        assert secret not in caplog.text
+
+
+async def test_wrong_codes_are_slowed(tmp_path: Path) -> None:
+    """Guessing codes is answered as guessing tokens is: with 429 from the sixth on."""
+    async with crib_in(tmp_path) as crib:
+        answers = [await crib.sign_in(code="sc_wrong") for _ in range(6)]
+
+    assert [answer.status_code for answer in answers] == [401] * 5 + [429]
+    assert answers[-1].headers["retry-after"]
+
+
+async def test_one_of_code_and_token_signs_in(tmp_path: Path) -> None:
+    """Both or none of the two is refused, and a form of another page is no JSON."""
+    async with crib_in(tmp_path) as crib:
+        neither = await crib.sign_in()
+        both = await crib.sign_in(code="a", token="b")
+        form = await crib.client.post("/v1/sign-in", data={"code": crib.code()})
+
+    assert [each.status_code for each in (neither, both, form)] == [422, 422, 415]
+
+
+async def test_a_link_is_made_with_a_token_alone(tmp_path: Path) -> None:
+    """It is for the principal of the token; a browser's sign-in makes none, or it would not end."""
+    async with crib_in(tmp_path) as crib:
+        issued = crib.tokens.create("alice", ["auditor"])
+        bearer = {"Authorization": f"Bearer {issued.token}"}
+        answer = await crib.client.post("/v1/sign-in-links", json={}, headers=bearer)
+        link = answer.json()["url"]
+        page = await crib.signed_in(code=link.partition("#code=")[2])
+        refused = await crib.client.post("/v1/sign-in-links", json={}, headers=page)
+        me = (await crib.client.get("/v1/me")).json()
+
+    assert link.startswith(f"{crib.server.url}/sign-in#code=")
+    assert (me["principal"], me["roles"], me["signed_in_by"]) == ("alice", ["auditor"], "token")
+    assert refused.status_code == 403
+
+
+async def test_a_file_that_cannot_be_read_signs_nobody_in(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file that others may read, or that is no such file, is worth nothing, and stays."""
+    async with crib_in(tmp_path) as crib:
+        await crib.signed_in()
+        (tmp_path / "sign-ins.json").chmod(0o644)
+        me = await crib.client.get("/v1/me")
+        again = await crib.sign_in(code="sc_x")
+
+    assert me.status_code == 401
+    assert "chmod 600" in caplog.text
+    assert again.status_code == 422
+    assert "chmod 600" in again.json()["error"]["message"]
+
+
+class Desk:
+    """Sign-ins of a file of tokens, by a clock of the test."""
+
+    def __init__(self, folder: Path, tokens_name: str = "tokens.json") -> None:
+        self.clock = FakeClock()
+        self.tokens = TokenFile(folder / tokens_name, clock=self.clock)
+        self.issued = self.tokens.create("alice", ["caller"], lifetime_seconds=90 * 86_400)
+        self.authenticator = Authenticator(
+            tokens=Tokens([Token("owner-token-0123456789")]),
+            token_file=WatchedTokens(self.tokens),
+            clock=self.clock,
+        )
+        file = SignInFile(folder / "sign-ins.json", clock=self.clock)
+        self.sign_ins = SignIns(file, self.authenticator, clock=self.clock)
+
+    async def login(self) -> Login:
+        return await self.authenticator.login(self.issued.token.encode())
+
+    async def cookie(self) -> bytes:
+        basis = basis_of(await self.login(), self.authenticator)
+        return self.sign_ins.open(basis, BrowserClient()).secret.encode()
+
+
+async def test_a_link_expires(tmp_path: Path) -> None:
+    """After ten minutes it signs nobody in; before that it does."""
+    desk = Desk(tmp_path)
+    basis = basis_of(await desk.login(), desk.authenticator)
+    early, late = desk.sign_ins.make_link(basis), desk.sign_ins.make_link(basis)
+    desk.clock.now += LINK_SECONDS - 1
+    assert desk.sign_ins.exchange(early, BrowserClient()).record.basis.name == "alice"
+    desk.clock.now += 1
+
+    with pytest.raises(LoginFailed, match="too old"):
+        desk.sign_ins.exchange(late, BrowserClient())
+
+
+async def test_a_link_ends_with_its_token(tmp_path: Path) -> None:
+    """Whoever kept a link of a revoked token has nothing."""
+    desk = Desk(tmp_path)
+    code = desk.sign_ins.make_link(basis_of(await desk.login(), desk.authenticator))
+    desk.tokens.revoke("alice")
+
+    with pytest.raises(LoginFailed):
+        desk.sign_ins.exchange(code, BrowserClient())
+
+
+async def test_a_sign_in_ends_when_nobody_uses_it(tmp_path: Path) -> None:
+    """Use keeps it alive, up to its longest life; idleness ends it."""
+    desk = Desk(tmp_path)
+    used, idle = await desk.cookie(), await desk.cookie()
+    login, end = desk.sign_ins.login(used), desk.clock.now + SIGN_IN_SECONDS
+    for _ in range(3):
+        desk.clock.now += IDLE_SECONDS / 2
+        desk.sign_ins.login(used)
+    with pytest.raises(LoginFailed, match="sign in again"):
+        desk.sign_ins.login(idle)
+    assert login.expires_at == end
+    while desk.clock.now < end - IDLE_SECONDS / 2:
+        desk.clock.now += IDLE_SECONDS / 2
+        desk.sign_ins.login(used)
+    desk.clock.now = end
+
+    with pytest.raises(LoginFailed, match="sign in again"):
+        desk.sign_ins.login(used)
+    assert not desk.sign_ins.is_valid(login)
+
+
+async def test_use_is_written_once_a_minute(tmp_path: Path) -> None:
+    """A browser that asks a hundred times a second does not write the file as often."""
+    desk, path = Desk(tmp_path), tmp_path / "sign-ins.json"
+    cookie, before = await desk.cookie(), path.stat().st_ino
+    desk.clock.now += SEEN_SECONDS - 1
+    desk.sign_ins.login(cookie)
+    assert path.stat().st_ino == before
+    desk.clock.now += 1
+    desk.sign_ins.login(cookie)
+
+    assert path.stat().st_ino != before
+    assert desk.sign_ins.records()[0].seen_at == desk.clock.now
+
+
+@pytest.mark.parametrize("change", ["roles", "expiry", "rotated"])
+async def test_a_sign_in_has_the_rights_of_its_token_now(change: str, tmp_path: Path) -> None:
+    """Other roles, an earlier end or a new secret of the token end the sign-in."""
+    desk = Desk(tmp_path)
+    cookie = await desk.cookie()
+    text = desk.tokens.path.read_text()
+    match change:
+        case "roles":
+            desk.tokens.path.write_text(text.replace('"caller"', '"admin"'))
+        case "expiry":
+            desk.tokens.rotate("alice", grace_seconds=60)
+            assert desk.sign_ins.login(cookie)
+            desk.clock.now += 60
+        case _:
+            desk.tokens.rotate("alice")
+
+    with pytest.raises(LoginFailed, match="sign in again"):
+        desk.sign_ins.login(cookie)
+
+
+async def test_servers_of_one_folder_keep_the_entries_of_each_other(tmp_path: Path) -> None:
+    """What another server has written is there after a change, also what only it can judge."""
+    here, there = Desk(tmp_path), Desk(tmp_path, tokens_name="others.json")
+    first = await here.cookie()
+    second = await there.cookie()
+    here.sign_ins.end("none")
+
+    assert here.sign_ins.login(first).principal.name == "alice"
+    assert there.sign_ins.login(second).principal.name == "alice"
+    assert len(SignInFile(tmp_path / "sign-ins.json").records()) == 2
+
+
+async def test_a_principal_has_so_many_sign_ins(tmp_path: Path) -> None:
+    """The oldest goes, so that no program that signs in for ever fills the file."""
+    desk = Desk(tmp_path)
+    basis = basis_of(await desk.login(), desk.authenticator)
+    first = (await desk.cookie(),)
+    memory = SignIns(SignInFile(None, clock=desk.clock), desk.authenticator, clock=desk.clock)
+    oldest = memory.open(basis, BrowserClient())
+    for _ in range(100):
+        memory.open(basis, BrowserClient())
+
+    assert len(memory.records()) == 100
+    assert oldest.record not in memory.records()
+    assert desk.sign_ins.login(first[0])

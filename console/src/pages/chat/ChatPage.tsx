@@ -1,11 +1,39 @@
-import { messages } from "@/messages";
-import { Page } from "@/parts/Page";
-import { LoadingState } from "@/parts/State";
+import { useQuery } from "@tanstack/react-query";
+import { useParams } from "@tanstack/react-router";
 
+import { messages } from "@/messages";
+import { agentQuery } from "@/pages/chat/agent";
+import styles from "@/pages/chat/chat.module.css";
+import { Conversation } from "@/pages/chat/Conversation";
+import { ConversationList } from "@/pages/chat/ConversationList";
+import { NewConversation } from "@/pages/chat/NewConversation";
+import { NoAgent } from "@/pages/chat/NoAgent";
+import { Page } from "@/parts/Page";
+import { ErrorState, LoadingState } from "@/parts/State";
+
+/** Talk to the agent of this server: a new conversation, or one of those before. */
 export function ChatPage() {
+  const { sessionId } = useParams({ strict: false });
+  const agent = useQuery(agentQuery);
   return (
-    <Page title={messages.chat.title}>
-      <LoadingState />
+    <Page title={messages.chat.title} wide>
+      <div className={styles.page}>
+        <aside className={styles.aside} aria-label={messages.chat.showConversations}>
+          <ConversationList />
+        </aside>
+        <section className={styles.main} aria-label={messages.chat.conversation}>
+          {agent.isPending && <LoadingState />}
+          {agent.isError && <ErrorState error={agent.error} onRetry={() => void agent.refetch()} />}
+          {agent.isSuccess &&
+            (sessionId !== undefined ? (
+              <Conversation key={sessionId} sessionId={sessionId} agent={agent.data} />
+            ) : agent.data.is_configured ? (
+              <NewConversation agent={agent.data} />
+            ) : (
+              <NoAgent agent={agent.data} />
+            ))}
+        </section>
+      </div>
     </Page>
   );
 }

@@ -15,8 +15,8 @@ const WORDS = messages.servers;
 
 /** One mounted server: how it is, what went wrong last, its tools and what became of them. */
 export function ServerCard({ server }: { server: ServerFacts }) {
-  const tools = server.tools ?? [];
-  const withheld = Object.entries(server.withheld ?? {});
+  const tools = server.tools;
+  const withheld = Object.entries(server.withheld);
   const isAway = server.state === "disconnected" || server.state === "invalid";
   return (
     <article className={styles.card} aria-labelledby={`server-${server.source}`}>
@@ -44,7 +44,7 @@ export function ServerCard({ server }: { server: ServerFacts }) {
             <Text text={server.program} />
           </Fact>
         )}
-        <Fact label={WORDS.restarts}>{server.restarts ?? 0}</Fact>
+        <Fact label={WORDS.restarts}>{server.restarts}</Fact>
         <Fact label={WORDS.latency}>
           {server.latency_seconds == null
             ? messages.parts.unknown
@@ -64,7 +64,7 @@ export function ServerCard({ server }: { server: ServerFacts }) {
             </>
           )}
         </Fact>
-        <Fact label={WORDS.approval}>{WORDS.approvals[server.approval ?? "always"]}</Fact>
+        <Fact label={WORDS.approval}>{WORDS.approvals[server.approval]}</Fact>
         {server.session_id != null && (
           <Fact label={WORDS.session}>
             <Link to="/sessions/$sessionId" params={{ sessionId: server.session_id }}>
@@ -97,7 +97,7 @@ export function ServerCard({ server }: { server: ServerFacts }) {
           </ul>
         </details>
       )}
-      <ToolChanges changes={server.changes ?? []} />
+      <ToolChanges changes={server.changes} />
     </article>
   );
 }

@@ -44,9 +44,9 @@ function Changes({ changes }: { changes: ToolChange[] }) {
             </Link>
           )}{" "}
           <Time at={change.at} /> <Digests change={change} />
-          {(change.changes ?? []).length > 0 && (
+          {change.changes.length > 0 && (
             <ul className={styles.lines}>
-              {(change.changes ?? []).map((line) => (
+              {change.changes.map((line) => (
                 <li key={line}>
                   <Text text={line} most={300} />
                 </li>

@@ -36,7 +36,7 @@ export function RuleSummary({ rule, entry }: { rule: RuleInForce; entry: Catalog
             <Text text={location} />
           </>
         )}
-        {(entry.depends_on ?? []).includes("arguments") && ` · ${messages.tools.byArguments}`}
+        {entry.depends_on.includes("arguments") && ` · ${messages.tools.byArguments}`}
       </span>
     </span>
   );

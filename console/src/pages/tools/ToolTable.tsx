@@ -26,13 +26,13 @@ export function ToolTable({ entries, search }: { entries: CatalogEntry[]; search
       label: WORDS.rule,
       cell: (entry) => <RuleSummary rule={entry.rule} entry={entry} />,
     },
-    number("calls", WORDS.calls, (entry) => statistics(entry).calls),
+    number("calls", WORDS.calls, (entry) => entry.statistics.calls),
     number("failures", WORDS.failures, (entry) => {
-      const failures = statistics(entry).failures;
+      const failures = entry.statistics.failures;
       return failures ? <span className={styles.bad}>{failures}</span> : 0;
     }),
-    number("p50", WORDS.p50, (entry) => seconds(statistics(entry).p50_seconds)),
-    number("p95", WORDS.p95, (entry) => seconds(statistics(entry).p95_seconds)),
+    number("p50", WORDS.p50, (entry) => seconds(entry.statistics.p50_seconds)),
+    number("p95", WORDS.p95, (entry) => seconds(entry.statistics.p95_seconds)),
     number("last_used", WORDS.lastUsed, (entry) => <LastUsed entry={entry} />),
     number("cost", WORDS.cost, (entry) => <Cost entry={entry} />),
   ];
@@ -71,10 +71,6 @@ function withHead(column: Column<CatalogEntry>, search: ToolsSearch): Column<Cat
       </Link>
     ),
   };
-}
-
-function statistics(entry: CatalogEntry) {
-  return { calls: 0, failures: 0, ...entry.statistics };
 }
 
 function seconds(value: number | null | undefined): ReactNode {
@@ -127,13 +123,13 @@ function Version({ entry }: { entry: CatalogEntry }) {
 }
 
 function LastUsed({ entry }: { entry: CatalogEntry }) {
-  const at = entry.statistics?.last_used_at;
+  const at = entry.statistics.last_used_at;
   return at == null ? <span className={styles.soft}>{messages.parts.never}</span> : <Time at={at} />;
 }
 
 /** What calls cost; tools that ask no model cost nothing that could be counted. */
 function Cost({ entry }: { entry: CatalogEntry }) {
-  const { cost, unpriced } = { cost: null, unpriced: 0, ...entry.statistics };
+  const { cost, unpriced } = entry.statistics;
   if (cost == null && !unpriced) return <None />;
   return (
     <span title={unpriced ? WORDS.unpriced(unpriced) : undefined}>

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from acp.schema import AgentMessageChunk, AgentThoughtChunk, ToolKind, UserMessageChunk
 
+from toolcrib.runtime.model_items import answer_in, thought_in
 from toolcrib.transports.acp.call_updates import CallUpdates, list_in, text_in
 from toolcrib.transports.acp.tool_calls import text_block
-from toolcrib.transports.model_items import answer_in, thought_in
 
 if TYPE_CHECKING:
     from toolcrib.runtime.event_reader import Envelope

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from pydantic_core import from_json
 
 from toolcrib.errors import Refused
+from toolcrib.runtime.inbox_watch import InboxFeed
 from toolcrib.runtime.messages import MAX_SEQ
 from toolcrib.serving.auth import Headers, accepts_events, header_text, headers_of, principal_of
 from toolcrib.serving.refusals import (
@@ -22,10 +23,12 @@ from toolcrib.serving.refusals import (
     send_json,
     send_refusal,
 )
+from toolcrib.transports.http.call_download import CallPages, accepts_csv
 from toolcrib.transports.http.sse import (
     FollowedSession,
     StreamedOperation,
     stream_events,
+    stream_inbox,
     stream_operation,
 )
 
@@ -128,26 +131,44 @@ class OperationEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         route, headers, who = self._route, headers_of(scope), principal_of(scope)
-        response: bytes | FollowedSession | StreamedOperation
+        response: bytes | FollowedSession | StreamedOperation | InboxFeed | CallPages
         try:
             quota = self._runtime.quotas.of(who)
             on_bytes = ignore_bytes if quota is None else quota.take_bytes
             params = await read_params(route, scope, receive, headers, self._limit, on_bytes)
             if b"last-event-id" in headers and route.streams != "never":
                 _sequence_number(headers[b"last-event-id"].decode("latin-1"))
-            if route.streams == "never" or not accepts_events(headers):
+            if route.has_csv and accepts_csv(headers):
+                response = await CallPages.begin(self._ask, params, who)
+            elif route.streams == "never" or not accepts_events(headers):
                 response = as_bytes(await self._ask(route.name, params, who))
             elif route.streams == "events":
                 response = await self._follow(params, headers, who)
+            elif route.streams == "inbox":
+                who.check(route.operation.roles, route.name)
+                route.operation.read(params)
+                response = self._runtime.service.inbox.follow(who)
             else:
                 response = await self._start_streamed(params, headers, who)
         except Exception as error:
             await send_refusal(send, as_refused(error, route.name))
             return
+        await self._send(response, receive, send)
+
+    async def _send(
+        self,
+        response: bytes | FollowedSession | StreamedOperation | InboxFeed | CallPages,
+        receive: Receive,
+        send: Send,
+    ) -> None:
         if isinstance(response, bytes):
-            await send_json(send, route.status, response)
+            await send_json(send, self._route.status, response)
+        elif isinstance(response, CallPages):
+            await response.send(receive, send)
         elif isinstance(response, StreamedOperation):
             await stream_operation(self._runtime, self._connections, response, receive, send)
+        elif isinstance(response, InboxFeed):
+            await stream_inbox(self._connections, response, receive, send)
         else:
             await stream_events(self._connections, response, receive, send)
 

@@ -163,6 +163,8 @@ def _responses(route: OperationRoute) -> dict[str, Any]:
     content: dict[str, Any] = {"application/json": {"schema": answer}}
     if route.streams != "never":
         content["text/event-stream"] = {"schema": {"type": "string"}}
+    if route.has_csv:
+        content["text/csv"] = {"schema": {"type": "string"}}
     done = {"description": "Done.", "content": content}
     return {str(route.status): done, **_refusals()}
 

@@ -9,9 +9,9 @@ from typing import Final, Literal
 from toolcrib.runtime.operations import OPERATIONS, Operation
 
 Verb = Literal["GET", "POST", "DELETE"]
-Streams = Literal["never", "events", "answer"]
+Streams = Literal["never", "events", "answer", "inbox"]
 """What a client that accepts `text/event-stream` gets: JSON all the same, the events of the
-session, or those events and then the result.
+session, those events and then the result, or the states of the inbox.
 """
 
 
@@ -26,6 +26,8 @@ class OperationRoute:
     path: str
     status: int = 200
     streams: Streams = "never"
+    has_csv: bool = False
+    """Whether a client that accepts `text/csv` gets all pages of calls in that form."""
 
     @property
     def operation(self) -> Operation:
@@ -65,6 +67,8 @@ ROUTES: Final = (
     OperationRoute("session.close", "POST", f"{_SESSION}/close"),
     OperationRoute("session.delete", "DELETE", _SESSION),
     OperationRoute("approvals.list", "GET", "/v1/approvals"),
+    OperationRoute("approvals.events", "GET", "/v1/approvals/events", streams="inbox"),
+    OperationRoute("approvals.context", "GET", "/v1/approvals/{approval_id}/context"),
     OperationRoute("approvals.get", "GET", "/v1/approvals/{approval_id}"),
     OperationRoute("approvals.decide", "POST", "/v1/approvals/{approval_id}/decide"),
     OperationRoute("questions.list", "GET", "/v1/questions"),
@@ -73,11 +77,14 @@ ROUTES: Final = (
     OperationRoute("grants.preview", "POST", "/v1/grant-previews"),
     OperationRoute("grants.get", "GET", "/v1/grants/{grant_id}"),
     OperationRoute("grants.revoke", "DELETE", "/v1/grants/{grant_id}"),
-    OperationRoute("calls.list", "GET", "/v1/calls"),
+    OperationRoute("calls.list", "GET", "/v1/calls", has_csv=True),
     OperationRoute("calls.sums", "GET", "/v1/usage"),
     OperationRoute("catalog.list", "GET", "/v1/catalog"),
     OperationRoute("catalog.get", "GET", "/v1/catalog/{name}"),
     OperationRoute("policy.explain", "POST", "/v1/policy-explanations"),
+    OperationRoute("policy.get", "GET", "/v1/policy"),
+    OperationRoute("policy.check", "POST", "/v1/policy-checks"),
+    OperationRoute("policy.preview", "POST", "/v1/policy-previews"),
     OperationRoute("servers.list", "GET", "/v1/servers"),
     OperationRoute("runtime.capabilities", "GET", "/v1/capabilities"),
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from toolcrib.runtime.event_reader import GAP, Envelope
 from toolcrib.runtime.principal import OWNER
@@ -16,13 +16,19 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
     from toolcrib.errors import Refused
+    from toolcrib.runtime.approval_messages import InboxState
     from toolcrib.runtime.event_reader import EventReader
+    from toolcrib.runtime.inbox_watch import InboxFeed
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.http.connections import Connections
 
 
+T = TypeVar("T")
+
 RESULT: Final = "result"
 """The last event of a streamed operation."""
+INBOX_CHANGED: Final = "inbox.changed"
+"""An event of the inbox: how much waits."""
 ERROR: Final = "error"
 """The last event of a stream whose operation is refused."""
 
@@ -71,6 +77,10 @@ class EventStream:
         """Say that the session was closed: there is nothing to reconnect for."""
         await self._event(ENDED, as_bytes({"session_id": session_id, "seq": seq}))
 
+    async def changed(self, state: InboxState) -> None:
+        """Send the state of the inbox. It has no id: a client that reconnects gets the whole."""
+        await self._event(INBOX_CHANGED, as_bytes(state))
+
     async def heartbeat(self) -> None:
         """Send a comment that keeps the connection open."""
         await self._write(b": alive\n\n")
@@ -105,8 +115,8 @@ class EventStream:
 
 
 async def with_heartbeats(
-    reader: EventReader, seconds: float
-) -> AsyncIterator[Envelope | Literal["quiet"]]:
+    reader: AsyncIterable[T], seconds: float
+) -> AsyncIterator[T | Literal["quiet"]]:
     """Yield the events of a reader, and "quiet" whenever none came for `seconds`."""
     events = aiter(reader)
     upcoming = asyncio.ensure_future(_next(events))
@@ -126,8 +136,29 @@ async def with_heartbeats(
         await asyncio.wait([upcoming])
 
 
-async def _next(events: AsyncIterator[Envelope]) -> Envelope | None:
+async def _next(events: AsyncIterator[T]) -> T | None:
     return await anext(events, None)
+
+
+async def stream_inbox(
+    connections: Connections, feed: InboxFeed, receive: Receive, send: Send
+) -> None:
+    """Send how much waits for a person, now and after each change, until the client disconnects or
+    the server closes.
+    """
+    stream = EventStream(send)
+    await stream.begin()
+    try:
+        async with connections.open_reader(feed, receive):
+            async for state in with_heartbeats(feed, connections.heartbeat):
+                if state == "quiet":
+                    await stream.heartbeat()
+                else:
+                    await stream.changed(state)
+    except Exception as error:
+        await stream.refusal(as_refused(error, "approvals.events"))
+        return
+    await stream.end()
 
 
 MAX_REMAINING = 10_000

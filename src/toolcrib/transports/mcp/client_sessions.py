@@ -18,6 +18,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolcrib.errors import Refused
 from toolcrib.mcp_client.sdk_internals import connection_of
 from toolcrib.runtime.approval_messages import ListApprovals
+from toolcrib.runtime.approval_operations import every_approval
 from toolcrib.runtime.ownership import may_choose, namespace_of
 from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.auth import principal_of
@@ -175,8 +176,8 @@ class ClientSessions:
     async def _find_pending(self, client: ClientSession) -> None:
         """Find the calls that wait in the session since an earlier process."""
         params = ListApprovals(session_id=client.session_id, is_all=True)
-        inbox = await self._runtime.service.list_approvals(params, client.who)
-        for approval in inbox.approvals:
+        listing = self._runtime.service.list_approvals
+        async for approval in every_approval(listing, params, client.who):
             fingerprint = fingerprint_of(approval.call_id)
             if fingerprint is not None and approval.state in OPEN_STATES:
                 client.waiting[fingerprint] = PendingCall(approval.call_id, approval.approval_id)

@@ -20,6 +20,7 @@ from toolcrib.approval.tool_names import did_you_mean
 from toolcrib.errors import Refused
 from toolcrib.ledger.events import ToolProgress
 from toolcrib.runtime.approval_messages import ListApprovals, OneApproval
+from toolcrib.runtime.approval_operations import every_approval
 from toolcrib.runtime.messages import NewCall, OneSession
 from toolcrib.session.questions import answered_by
 from toolcrib.transports.mcp.client_sessions import (
@@ -107,9 +108,9 @@ class PendingCalls:
     async def take(self, client: ClientSession, fingerprint: str) -> ClientSession | None:
         """The client session where the call waits, opened again; None when there is none."""
         service = self._runtime.service
-        for filed in (
-            await service.list_approvals(ListApprovals(is_all=True), client.who)
-        ).approvals:
+        async for filed in every_approval(
+            service.list_approvals, ListApprovals(is_all=True), client.who
+        ):
             if filed.state in OPEN_STATES and fingerprint_of(filed.call_id) == fingerprint:
                 client_with_call = self._idle(filed, client, fingerprint) or await self._opened(
                     filed, client

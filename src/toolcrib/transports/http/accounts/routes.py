@@ -13,8 +13,8 @@ from toolcrib.runtime.principal import ROLES, Role
 from toolcrib.serving.auth import headers_of, principal_of, refuse_login
 from toolcrib.serving.login import LoginFailed
 from toolcrib.serving.refusals import as_bytes, as_refused, send_json, send_refusal
+from toolcrib.transports.http.accounts import messages, people
 from toolcrib.transports.http.accounts.accounts import Accounts
-from toolcrib.transports.http.accounts.messages import Me, SignIn, SignInLink, SignInOptions
 from toolcrib.transports.http.endpoint import read_params
 from toolcrib.transports.http.routes import OperationRoute
 
@@ -46,15 +46,20 @@ class AccountRoute(OperationRoute):
 
 ACCOUNT_ROUTES: Final = (
     AccountRoute(
-        name="account.me", verb="GET", path="/v1/me", run=Accounts.me, result=Me, roles=ROLES
+        name="account.me",
+        verb="GET",
+        path="/v1/me",
+        run=Accounts.me,
+        result=messages.Me,
+        roles=ROLES,
     ),
     AccountRoute(
         name="account.sign_in",
         verb="POST",
         path="/v1/sign-in",
         run=Accounts.sign_in,
-        params=SignIn,
-        result=Me,
+        params=messages.SignIn,
+        result=messages.Me,
         roles=(),
         is_open=True,
     ),
@@ -63,7 +68,7 @@ ACCOUNT_ROUTES: Final = (
         verb="GET",
         path="/v1/sign-in/options",
         run=Accounts.options,
-        result=SignInOptions,
+        result=messages.SignInOptions,
         roles=(),
         is_open=True,
     ),
@@ -79,9 +84,64 @@ ACCOUNT_ROUTES: Final = (
         verb="POST",
         path="/v1/sign-in-links",
         run=Accounts.make_link,
-        result=SignInLink,
+        result=messages.SignInLink,
         roles=ROLES,
         status=201,
+    ),
+    AccountRoute(
+        name="people.list",
+        verb="GET",
+        path="/v1/people",
+        run=people.list_people,
+        params=messages.ListPeople,
+        result=messages.People,
+    ),
+    AccountRoute(
+        name="tokens.list",
+        verb="GET",
+        path="/v1/tokens",
+        run=people.list_tokens,
+        result=messages.TokenList,
+    ),
+    AccountRoute(
+        name="tokens.create",
+        verb="POST",
+        path="/v1/tokens",
+        run=people.create_token,
+        params=messages.CreateToken,
+        result=messages.NewTokenFacts,
+        status=201,
+    ),
+    AccountRoute(
+        name="tokens.rotate",
+        verb="POST",
+        path="/v1/tokens/{token_id}/rotate",
+        run=people.rotate_token,
+        params=messages.RotateToken,
+        result=messages.NewTokenFacts,
+    ),
+    AccountRoute(
+        name="tokens.revoke",
+        verb="DELETE",
+        path="/v1/tokens/{token_id}",
+        run=people.revoke_token,
+        params=messages.OneToken,
+        result=messages.TokenFacts,
+    ),
+    AccountRoute(
+        name="sign_ins.list",
+        verb="GET",
+        path="/v1/sign-ins",
+        run=people.list_sign_ins,
+        result=messages.SignInList,
+    ),
+    AccountRoute(
+        name="sign_ins.revoke",
+        verb="DELETE",
+        path="/v1/sign-ins/{sign_in_id}",
+        run=people.revoke_sign_in,
+        params=messages.OneSignIn,
+        result=messages.SignInFacts,
     ),
 )
 

@@ -32,6 +32,7 @@ from toolcrib.ledger.prompt_events import (
     TextDelta,
 )
 from toolcrib.ledger.question_events import QuestionAnswered, QuestionAsked, QuestionClosed
+from toolcrib.runtime.model_items import answer_in, arguments_in, parsed_arguments, thought_in
 from toolcrib.transports.http.frontends.pictures import pictures_of
 from toolcrib.transports.http.frontends.turn_parts import (
     ArgumentsPiece,
@@ -52,7 +53,6 @@ from toolcrib.transports.http.frontends.turn_parts import (
     TurnBegun,
     TurnPart,
 )
-from toolcrib.transports.model_items import answer_in, arguments_in, parsed_arguments, thought_in
 
 if TYPE_CHECKING:
     from toolcrib.ledger.events import Event
