@@ -260,7 +260,12 @@ export const messages = {
     served: "Served",
     withheld: "Withheld",
     range: "Calls of",
-    ranges: { "1d": "the last day", "7d": "the last 7 days", "30d": "the last 30 days", all: "all time" },
+    ranges: {
+      "1d": "the last day",
+      "7d": "the last 7 days",
+      "30d": "the last 30 days",
+      all: "all time",
+    },
     order: "Order by",
     orderBy: (column: string) => `Order by ${column}`,
     orders: {

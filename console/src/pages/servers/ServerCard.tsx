@@ -31,8 +31,7 @@ export function ServerCard({ server }: { server: ServerFacts }) {
       </header>
       {isAway && server.last_error != null && (
         <p className={styles.fault}>
-          <Text text={server.last_error} />{" "}
-          <span className={styles.soft}>{hintOf(server)}</span>
+          <Text text={server.last_error} /> <span className={styles.soft}>{hintOf(server)}</span>
         </p>
       )}
       <dl className={styles.facts}>

@@ -9,7 +9,11 @@ import type { ToolChange } from "./servers";
 import styles from "./servers.module.css";
 
 const WORDS = messages.servers;
-const TONES: Record<ToolChange["kind"], Tone> = { added: "accent", removed: "plain", changed: "warn" };
+const TONES: Record<ToolChange["kind"], Tone> = {
+  added: "accent",
+  removed: "plain",
+  changed: "warn",
+};
 const AT_FIRST = 5;
 
 /** What became of the tools of a server since the runtime started. */

@@ -113,5 +113,7 @@ function Rules({ rules }: { rules: RuleFacts[] }) {
       ),
     },
   ];
-  return <Table caption={WORDS.rules} columns={columns} rows={rules} rowKey={(rule) => rule.rule} />;
+  return (
+    <Table caption={WORDS.rules} columns={columns} rows={rules} rowKey={(rule) => rule.rule} />
+  );
 }

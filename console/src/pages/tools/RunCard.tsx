@@ -42,7 +42,9 @@ export function RunCard({
   const start = () => {
     const given = asArguments(values);
     const found =
-      given === null ? [{ pointer: "", message: WORDS.notObject }] : faultsOf(tool.parameters, given);
+      given === null
+        ? [{ pointer: "", message: WORDS.notObject }]
+        : faultsOf(tool.parameters, given);
     setFaults(found);
     if (given !== null && found.length === 0) run.start(given);
   };

@@ -61,8 +61,7 @@ function Running({ state, onStop }: { state: Of<"running">; onStop: () => void }
       )}
       {state.question !== null && (
         <p>
-          {WORDS.asks} <Text text={state.question} />{" "}
-          <Link to="/inbox">{WORDS.answerIt}</Link>
+          {WORDS.asks} <Text text={state.question} /> <Link to="/inbox">{WORDS.answerIt}</Link>
         </p>
       )}
       {state.output !== "" && (

@@ -2,7 +2,13 @@ import { messages } from "@/messages";
 import { Badge } from "@/parts/Badge";
 import { Text } from "@/parts/untrusted";
 
-import { EFFECT_TONES, ruleLocation, ruleName, type CatalogEntry, type RuleInForce } from "./catalog";
+import {
+  EFFECT_TONES,
+  ruleLocation,
+  ruleName,
+  type CatalogEntry,
+  type RuleInForce,
+} from "./catalog";
 import styles from "./tools.module.css";
 
 /** What a tool may do, and what is special about it. */

@@ -97,7 +97,8 @@ function Visibility({ tool }: { tool: CatalogTool }) {
   return (
     <>
       {isForAll && `${WORDS.everySession} `}
-      {requires.length > 0 && `${WORDS.needsClient(requires.map((each) => showable(each)).join(", "))} `}
+      {requires.length > 0 &&
+        `${WORDS.needsClient(requires.map((each) => showable(each)).join(", "))} `}
       {is_conditional && `${WORDS.conditional} `}
       {is_per_session && `${WORDS.perSession} `}
       {tool.entry.depends_on.includes("principal") && WORDS.byPrincipal}

@@ -6,7 +6,14 @@ import { Button } from "@/parts/Button";
 import { Field } from "@/parts/Field";
 import { showable } from "@/parts/untrusted";
 
-import { clean, DEFAULT_RANGE, type Order, type Place, type Range, type ToolsSearch } from "./addresses";
+import {
+  clean,
+  DEFAULT_RANGE,
+  type Order,
+  type Place,
+  type Range,
+  type ToolsSearch,
+} from "./addresses";
 import styles from "./tools.module.css";
 
 const WORDS = messages.tools;
@@ -16,14 +23,19 @@ export function ToolFilters({ search, sources }: { search: ToolsSearch; sources:
   const navigate = useNavigate();
   const change = (changes: ToolsSearch) =>
     void navigate({ to: "/tools", search: clean({ ...search, ...changes }), replace: true });
-  const isFiltered = Boolean(search.search || search.source || search.place || "withheld" in search);
+  const isFiltered = Boolean(
+    search.search || search.source || search.place || "withheld" in search,
+  );
   return (
     <search className={styles.filters}>
       <SearchField value={search.search ?? ""} onChange={(words) => change({ search: words })} />
       <Choice
         label={WORDS.source}
         value={search.source ?? ""}
-        options={[["", WORDS.everySource], ...sources.map((each) => [each, showable(each)] as const)]}
+        options={[
+          ["", WORDS.everySource],
+          ...sources.map((each) => [each, showable(each)] as const),
+        ]}
         onChange={(source) => change({ source })}
       />
       <Choice

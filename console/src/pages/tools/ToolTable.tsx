@@ -124,7 +124,11 @@ function Version({ entry }: { entry: CatalogEntry }) {
 
 function LastUsed({ entry }: { entry: CatalogEntry }) {
   const at = entry.statistics.last_used_at;
-  return at == null ? <span className={styles.soft}>{messages.parts.never}</span> : <Time at={at} />;
+  return at == null ? (
+    <span className={styles.soft}>{messages.parts.never}</span>
+  ) : (
+    <Time at={at} />
+  );
 }
 
 /** What calls cost; tools that ask no model cost nothing that could be counted. */

@@ -28,7 +28,9 @@ export function ToolsPage() {
   const pages = query.data?.pages ?? [];
   const entries = pages.flatMap((page) => page.tools);
   const [first] = pages;
-  const isFiltered = Boolean(search.search || search.source || search.place || "withheld" in search);
+  const isFiltered = Boolean(
+    search.search || search.source || search.place || "withheld" in search,
+  );
   return (
     <Page title={WORDS.title} lead={first === undefined ? undefined : lead(first)} wide>
       <ToolFilters search={search} sources={first?.sources ?? []} />

@@ -1,13 +1,4 @@
-const ORDERS = [
-  "name",
-  "source",
-  "calls",
-  "failures",
-  "p50",
-  "p95",
-  "last_used",
-  "cost",
-] as const;
+const ORDERS = ["name", "source", "calls", "failures", "p50", "p95", "last_used", "cost"] as const;
 export type Order = (typeof ORDERS)[number];
 
 const PLACES = ["local", "sandbox", "client", "provider"] as const;

@@ -56,7 +56,11 @@ describe("a run", () => {
   });
 
   it("ignores what comes after the end", () => {
-    const ended = nextState(begun, { type: "result", result: result({ status: "failed" }), at: 11 });
+    const ended = nextState(begun, {
+      type: "result",
+      result: result({ status: "failed" }),
+      at: 11,
+    });
     expect(nextState(ended, event("tool.output", { call_id: "c", chunk: "late" }))).toBe(ended);
   });
 });
