@@ -8,6 +8,7 @@ import {
 
 import { api, dataOf } from "@/api/client";
 import { readToolSearch, readToolsSearch } from "@/pages/tools/addresses";
+import { readSearch } from "@/pages/activity/filters";
 import { ErrorState, LoadingState } from "@/parts/State";
 import { NoPage } from "@/shell/NoPage";
 import { Shell } from "@/shell/Shell";
@@ -92,6 +93,7 @@ const servers = createRoute({
 const activity = createRoute({
   getParentRoute: () => shell,
   path: "/activity",
+  validateSearch: readSearch,
   component: lazyRouteComponent(() => import("@/pages/activity/ActivityPage"), "ActivityPage"),
 });
 
@@ -104,6 +106,8 @@ const policy = createRoute({
 const grants = createRoute({
   getParentRoute: () => shell,
   path: "/grants",
+  validateSearch: (search): { state?: "past" } =>
+    search["state"] === "past" ? { state: "past" } : {},
   component: lazyRouteComponent(() => import("@/pages/grants/GrantsPage"), "GrantsPage"),
 });
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Request
@@ -153,6 +153,12 @@ def sign_in(context: BrowserContext, crib: Crib, person: Person) -> None:
         headers={"Origin": crib.url, "Sec-Fetch-Site": "same-origin"},
     )
     assert answer.ok, answer.text()
+
+
+def settle(page: Page) -> None:
+    """Wait until a page of the console shows what it is about."""
+    expect(page.get_by_role("main").get_by_role("heading", level=1).first).to_be_visible()
+    expect(page.get_by_text("Loading", exact=True)).to_have_count(0)
 
 
 def check_axe(page: Page) -> None:

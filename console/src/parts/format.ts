@@ -10,6 +10,17 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
 const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 
+const clock = new Intl.DateTimeFormat("en-GB", {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
+
+/** The time of day, in the reader's zone. */
+export function clockTime(at: number): string {
+  return clock.format(new Date(at * 1000));
+}
+
 /** A time as seen from another: "3 min. ago", "in 2 hr.". Both in seconds since 1970. */
 export function relativeTime(at: number, now: number): string {
   const seconds = at - now;

@@ -42,7 +42,7 @@ const ENTRIES: NavigationEntry[] = [
   { to: "/servers", label: messages.shell.servers, icon: Server, roles: READERS },
   { to: "/activity", label: messages.shell.activity, icon: Activity, roles: READERS },
   { to: "/policy", label: messages.shell.policy, icon: ScrollText, roles: ["approver", "auditor"] },
-  { to: "/grants", label: messages.shell.grants, icon: KeyRound, roles: EVERYBODY },
+  { to: "/grants", label: messages.shell.grants, icon: KeyRound, roles: ["approver", "auditor"] },
   { to: "/people", label: messages.shell.people, icon: Users, roles: ["admin"] },
 ];
 

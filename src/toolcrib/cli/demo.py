@@ -63,25 +63,41 @@ def demo(
     # Before anything of the demo is imported, which needs them.
     require_extras(("demo",), "the demo")
 
-    import asyncio
     import tempfile
 
+    place = (folder or Path(tempfile.mkdtemp(prefix="toolcrib-demo-"))).resolve()
+    end = _played(place, backend, model, base_url, inputs, opens_chart=open_chart)
+    if open:
+        from toolcrib.demo.play import console_command
+
+        # This process becomes the command that the demo has just shown.
+        os.execv(sys.executable, [sys.executable, "-m", *console_command(place)])
+    raise typer.Exit(_EXITS[end])
+
+
+def _played(
+    place: Path,
+    backend: str | None,
+    model: str | None,
+    base_url: str | None,
+    inputs: Path | None,
+    *,
+    opens_chart: bool,
+) -> End:
+    """Play the demo in a folder, which must be empty."""
+    import asyncio
+
     from toolcrib.demo.backends import choose_backend
-    from toolcrib.demo.play import console_command, play
+    from toolcrib.demo.play import play
     from toolcrib.demo.story import DATA
     from toolcrib.errors import ToolcribError
 
-    place = folder or Path(tempfile.mkdtemp(prefix="toolcrib-demo-"))
     try:
         place.mkdir(parents=True, exist_ok=True)
         if any(place.iterdir()):
             fail(f"{place} is not empty; name a folder that is, or one that is not there")
         choice = choose_backend(backend, model, base_url)
         source = inputs.resolve() if inputs else DATA
-        end = asyncio.run(play(choice, place.resolve(), source=source, opens=open_chart))
+        return asyncio.run(play(choice, place, source=source, opens=opens_chart))
     except (ToolcribError, OSError) as error:
         fail(str(error))
-    if open:
-        # This process becomes the command that the demo has just shown.
-        os.execv(sys.executable, [sys.executable, "-m", *console_command(place.resolve())])
-    raise typer.Exit(_EXITS[end])

@@ -5,7 +5,7 @@ import { follow, type StreamEvent, type StreamState } from "@/api/events";
 import type { components } from "@/api/schema";
 import type { Envelope } from "@/parts/timeline/envelope";
 import type { Row } from "@/parts/timeline/rows";
-import { Transcript } from "@/parts/timeline/turns";
+import { Turns } from "@/parts/timeline/turns";
 
 export type SessionFacts = components["schemas"]["SessionFacts"];
 
@@ -43,7 +43,7 @@ class SessionStream {
   private listeners = new Set<() => void>();
   private frame: number | null = null;
   private lastSeq = 0;
-  private readonly transcript = new Transcript();
+  private readonly transcript = new Turns();
 
   constructor(
     private readonly sessionId: string,

@@ -4,13 +4,13 @@ import { argumentsOf } from "@/parts/timeline/calls";
 import type { Envelope } from "@/parts/timeline/envelope";
 import recorded from "@/parts/timeline/recorded/workshop.json";
 import type { CallItem, CallsRow, ModelRow, Row } from "@/parts/timeline/rows";
-import { Transcript } from "@/parts/timeline/turns";
+import { Turns } from "@/parts/timeline/turns";
 
 const events = recorded as unknown as Envelope[];
 const kept = events.filter((event) => event.is_kept);
 
-function transcript(some: readonly Envelope[] = events): Transcript {
-  const made = new Transcript();
+function transcript(some: readonly Envelope[] = events): Turns {
+  const made = new Turns();
   made.push(some);
   return made;
 }
@@ -53,7 +53,7 @@ describe("a recorded session", () => {
 
   it("is the same in pieces of any size", () => {
     for (const size of [1, 3, 17]) {
-      const pieces = new Transcript();
+      const pieces = new Turns();
       for (let index = 0; index < events.length; index += size) {
         pieces.push(events.slice(index, index + size));
         pieces.list();

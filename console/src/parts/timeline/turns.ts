@@ -33,7 +33,7 @@ interface Turn {
  * whatever the pieces are that they come in. A row is a new object when it has changed, and only
  * then, so that a list can tell what to draw again.
  */
-export class Transcript {
+export class Turns {
   /** The number of the last recorded event that was taken. */
   lastSeq = 0;
   private readonly book = new CallBook();
@@ -42,6 +42,7 @@ export class Transcript {
   /** The keys of the rows at the top, and of those within each call. */
   private readonly order = new Map<string | null, string[]>([[null, []]]);
   private readonly places = new Map<number, string>();
+  private readonly callPlaces = new Map<number, string>();
   /** The steps whose beginning was seen. */
   private readonly asked = new Set<string>();
   private flat: Row[] | null = [];
@@ -65,6 +66,11 @@ export class Transcript {
   /** The key of the row that shows a recorded event. */
   rowOf(seq: number): string | null {
     return this.places.get(seq) ?? null;
+  }
+
+  /** The call that a recorded event is about. */
+  callOf(seq: number): string | null {
+    return this.callPlaces.get(seq) ?? null;
   }
 
   /** Forget what is half written: the connection was lost, and its next piece may be a later one. */
@@ -244,7 +250,10 @@ export class Transcript {
       this.group(callId, key, number, event);
     }
     const key = this.book.placeOf(callId);
-    if (key !== null && event.is_kept) this.places.set(event.seq, key);
+    if (key !== null && event.is_kept) {
+      this.places.set(event.seq, key);
+      this.callPlaces.set(event.seq, callId);
+    }
     if (key !== null) this.flat = null;
   }
 

@@ -163,9 +163,9 @@ def _responses(route: OperationRoute) -> dict[str, Any]:
     content: dict[str, Any] = {"application/json": {"schema": answer}}
     if route.streams != "never":
         content["text/event-stream"] = {"schema": {"type": "string"}}
-    if route.has_csv:
-        content["text/csv"] = {"schema": {"type": "string"}}
-    done = {"description": "Done.", "content": content}
+    # Not among the contents: generated clients would take every answer for JSON or text.
+    csv = " With `Accept: text/csv`, all of it as CSV." if route.has_csv else ""
+    done = {"description": f"Done.{csv}", "content": content}
     return {str(route.status): done, **_refusals()}
 
 
