@@ -1,4 +1,5 @@
-import Form from "@rjsf/core";
+// Not from the index: that imports a registry for tests, which needs a validator with eval.
+import Form from "@rjsf/core/lib/components/Form.js";
 import { useMemo, useState } from "react";
 
 import type { SchemaFormProps } from "@/parts/form/SchemaForm";
