@@ -590,6 +590,7 @@ export const messages = {
     notHereWithheld: "It is withheld at the moment.",
     explanation: "What the policy says",
     explanationLead: "Write arguments and see what would become of a call; nothing runs.",
+    explainOthers: "Explain it for somebody else",
     whose: "Whose call",
     whoseHint: "A principal; empty is you.",
     groups: "Groups",

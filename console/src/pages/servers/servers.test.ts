@@ -7,6 +7,6 @@ const server = (state: ServerFacts["state"]): ServerFacts =>
 
 it("looks more often while a server is away", () => {
   expect(refreshAfter([server("connected"), server("disconnected")])).toBe(1_000);
-  expect(refreshAfter([server("connected")])).toBe(5_000);
-  expect(refreshAfter(undefined)).toBe(5_000);
+  expect(refreshAfter([server("connected")])).toBe(2_000);
+  expect(refreshAfter(undefined)).toBe(2_000);
 });

@@ -17,7 +17,7 @@ export const STATE_TONES: Record<ServerFacts["state"], Tone> = {
 /** How often the list is read again: a server that is away is watched more closely. */
 export function refreshAfter(servers: readonly ServerFacts[] | undefined): number {
   const isAway = servers?.some((server) => server.state !== "connected") ?? false;
-  return isAway ? 1_000 : 5_000;
+  return isAway ? 1_000 : 2_000;
 }
 
 export const serversQuery = queryOptions({

@@ -33,7 +33,7 @@ export function ExplainCard({
         <h2>{WORDS.explanation}</h2>
         <p className={styles.soft}>{WORDS.explanationLead}</p>
         <SchemaForm schema={tool.parameters} value={values} onChange={onValues} />
-        {explanation.fields}
+        {explanation.others}
         <div className={styles.buttons}>{explanation.button}</div>
         {explanation.view}
       </div>
@@ -60,7 +60,7 @@ export function useExplanation(tool: CatalogTool, values: unknown) {
     });
   };
   return {
-    fields: mayAskForOthers ? (
+    others: mayAskForOthers ? (
       <div className={styles.others}>
         <Field label={WORDS.whose} hint={WORDS.whoseHint}>
           {(ids) => (

@@ -1,6 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 import { useMe } from "@/api/principal";
 import { messages } from "@/messages";
@@ -33,20 +33,23 @@ export function RunCard({
   onValues: (values: unknown) => void;
 }) {
   const me = useMe();
-  const [faults, setFaults] = useState<readonly Fault[]>([]);
+  const [isTried, setIsTried] = useState(false);
+  const [isJson, setIsJson] = useState(true);
+  const [sent, setSent] = useState<string | null>(null);
   const { entry } = tool;
   const run = useToolRun(entry);
   const explanation = useExplanation(tool, values);
   const isBusy = run.state.phase === "opening" || run.state.phase === "running";
-  const shown = faults.length > 0 ? faults : faultsIn(run.state);
+  const given = isJson ? asArguments(values) : null;
+  const own = useMemo(() => faultsOfCall(tool, given), [tool, given]);
+  // What the server found is about what was sent, and no longer true of anything else.
+  const refused = JSON.stringify(values) === sent ? faultsIn(run.state) : NO_FAULTS;
+  const shown = isTried && own.length > 0 ? own : refused;
   const start = () => {
-    const given = asArguments(values);
-    const found =
-      given === null
-        ? [{ pointer: "", message: WORDS.notObject }]
-        : faultsOf(tool.parameters, given);
-    setFaults(found);
-    if (given !== null && found.length === 0) run.start(given);
+    setIsTried(true);
+    if (given === null || own.length > 0) return;
+    setSent(JSON.stringify(values));
+    run.start(given);
   };
   return (
     <Card label={WORDS.title}>
@@ -58,15 +61,12 @@ export function RunCard({
         <SchemaForm
           schema={tool.parameters}
           value={values}
-          onChange={(next) => {
-            setFaults([]);
-            onValues(next);
-          }}
+          onChange={onValues}
+          onText={setIsJson}
           faults={shown}
           isDisabled={isBusy}
         />
         <Faults faults={shown} />
-        {explanation.fields}
         <div className={styles.buttons}>
           {entry.is_callable && (
             <Button look="strong" onClick={start} disabled={isBusy}>
@@ -75,11 +75,25 @@ export function RunCard({
           )}
           {explanation.button}
         </div>
+        {explanation.others !== null && (
+          <details>
+            <summary>{WORDS.explainOthers}</summary>
+            {explanation.others}
+          </details>
+        )}
         <RunView run={run} />
         {explanation.view}
       </div>
     </Card>
   );
+}
+
+const NO_FAULTS: readonly Fault[] = [];
+
+/** What is wrong with the arguments, before anything is sent. */
+function faultsOfCall(tool: CatalogTool, given: object | null): readonly Fault[] {
+  if (given === null) return [{ pointer: "", message: WORDS.notObject }];
+  return faultsOf(tool.parameters, given);
 }
 
 /** A run whose waiting call is in the address, so that it survives a reload. */
@@ -116,7 +130,7 @@ function useToolRun(entry: CatalogEntry) {
 
 /** What the server found wrong with the arguments of a call. */
 function faultsIn(state: RunState): readonly Fault[] {
-  if (state.phase !== "ended") return [];
+  if (state.phase !== "ended") return NO_FAULTS;
   return (state.result.failure?.faults ?? []).map(({ pointer, message }) => ({ pointer, message }));
 }
 

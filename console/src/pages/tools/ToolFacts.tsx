@@ -40,6 +40,9 @@ export function ToolFacts({ tool }: { tool: CatalogTool }) {
         </Fact>
         <Fact label={`${WORDS.rule} · ${WORDS.forYou}`}>
           <RuleSummary rule={entry.rule} entry={entry} />
+          <p className={styles.soft}>
+            <Text text={entry.rule.reason} />
+          </p>
           <Terms rule={entry.rule} />
         </Fact>
         {!isSame && (

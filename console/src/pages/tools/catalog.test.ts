@@ -30,7 +30,7 @@ it("counts the calls of a week unless asked for another time", () => {
 });
 
 it("names a rule by its file and line, and says when none decided", () => {
-  expect(ruleLocation({ file: "policy.yaml", line: 12 })).toBe("policy.yaml:12");
+  expect(ruleLocation({ file: "/srv/policy.yaml", line: 12 })).toBe("policy.yaml:12");
   expect(ruleLocation({ file: null, line: null })).toBeNull();
   expect(ruleName({ rule: "payments" })).toBe("payments");
   expect(ruleName({ rule: "unmatched" })).not.toBe("unmatched");

@@ -19,10 +19,11 @@ export function shortDigest(digest: string): string {
 
 export const EFFECT_TONES: Record<Effect, Tone> = { allow: "good", ask: "waiting", deny: "bad" };
 
-/** The place of a rule in its file: `policy.yaml:12`. */
+/** The place of a rule in its file: `policy.yaml:12`. The folder is left to the hint. */
 export function ruleLocation(rule: { file?: string | null; line?: number | null }): string | null {
   if (!rule.file) return null;
-  return rule.line ? `${rule.file}:${rule.line}` : rule.file;
+  const name = rule.file.slice(rule.file.lastIndexOf("/") + 1);
+  return rule.line ? `${name}:${rule.line}` : name;
 }
 
 /** The ids that no rule has: nothing in the file decided. */
