@@ -1,4 +1,4 @@
-// Not from the index: that imports a registry for tests, which needs a validator with eval.
+// Not the whole of the library: its test part asks for a validator that evaluates code.
 import Form from "@rjsf/core/lib/components/Form.js";
 import { useMemo, useState } from "react";
 

@@ -18,10 +18,17 @@ interface CodeProps {
   readonly language?: Language;
   /** What it is, for screen readers. */
   readonly label?: string;
+  /** Whether long lines are broken instead of scrolled. */
+  readonly wraps?: boolean;
 }
 
 /** Code, highlighted as soon as its language is loaded. */
-export function Code({ text, language = "text", label = messages.values.code }: CodeProps) {
+export function Code({
+  text,
+  language = "text",
+  label = messages.values.code,
+  wraps = false,
+}: CodeProps) {
   const lines = useLines(text, language);
   return (
     <div className={styles.block} data-language={language}>
@@ -31,7 +38,12 @@ export function Code({ text, language = "text", label = messages.values.code }: 
         most={MOST_LINES}
         unit="lines"
         render={(shown) => (
-          <pre className={styles.code} tabIndex={0} role="group" aria-label={label}>
+          <pre
+            className={wraps ? `${styles.code} ${styles.wraps}` : styles.code}
+            tabIndex={0}
+            role="group"
+            aria-label={label}
+          >
             <code>
               {shown.map((line, index) => (
                 <span key={index} className={styles.codeLine}>

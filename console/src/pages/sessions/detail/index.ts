@@ -1,0 +1,3 @@
+export { EventDetail } from "./EventDetail";
+export { ExportLink } from "./ExportLink";
+export { Waterfall } from "./WaterfallStrip";
