@@ -5,7 +5,6 @@ import { api, dataOf } from "@/api/client";
 import { messages } from "@/messages";
 import { CopyButton } from "@/parts/CopyButton";
 import { Tabs, type Tab } from "@/parts/Tabs";
-import { showable } from "@/parts/untrusted";
 import { Result, type ResultFacts } from "@/parts/values";
 
 import { ArgumentVersions } from "./ArgumentVersions";
@@ -38,9 +37,6 @@ export function EventDetail({ sessionId, seq, event, events }: EventDetailProps)
   );
   return (
     <article className={styles.pane} aria-label={words.pane(seq)} data-event={seq}>
-      <h2 className={styles.title}>
-        {words.pane(seq)} <code>{showable(event.kind)}</code>
-      </h2>
       <div className={styles.row}>
         <CopyButton text={link.href} label={words.link} />
         <CopyButton text={JSON.stringify(event, null, 2)} label={words.copyEvent} />
