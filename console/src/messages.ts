@@ -506,6 +506,7 @@ export const messages = {
     forProgram: "For the program",
     failure: "Failed",
     noResult: "There is no result",
+    emptyText: "empty text",
     noText: "The model got an empty text",
     whole: "The model saw a part of this result.",
     openWhole: "Show the whole result",
@@ -622,8 +623,8 @@ export const messages = {
     waterfallEmpty: "Nothing has run yet.",
     waiting: "waiting",
     running: "running",
-    bar: (name: string, waited: string | null, ran: string | null, state: string) =>
-      [name, waited === null ? null : `waited ${waited}`, ran === null ? null : `ran ${ran}`, state]
+    bar: (waited: string | null, ran: string | null, state: string) =>
+      [waited === null ? null : `waited ${waited}`, ran === null ? null : `ran ${ran}`, state]
         .filter((part) => part !== null)
         .join(", "),
     barStates: { open: "not finished", ok: "ok", failed: "failed" },
