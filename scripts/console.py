@@ -151,7 +151,9 @@ def install(words: list[str]) -> None:
     if is_installed():
         return
     print("installing the packages of the console", file=sys.stderr)
-    run([*words, "ci", "--loglevel=error"], otherwise=f"npm ci failed; {OFFLINE}")
+    # Not `npm ci`: it refuses a lock file without the parts for other systems, which the registry
+    # that the file was made with may not have had.
+    run([*words, "install", "--no-save", "--loglevel=error"], otherwise=f"npm failed; {OFFLINE}")
 
 
 def build(words: list[str], *, checks: bool) -> None:

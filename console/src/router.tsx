@@ -6,9 +6,13 @@ import {
   redirect,
 } from "@tanstack/react-router";
 
-import { api, dataOf } from "@/api/client";
+import { readState } from "@/api/inbox";
+import { can, meQuery } from "@/api/principal";
+import { queryClient } from "@/api/queries";
 import { readSearch } from "@/pages/activity/filters";
+import { readToolSearch, readToolsSearch } from "@/pages/tools/addresses";
 import { ErrorState, LoadingState } from "@/parts/State";
+import { readSessionSearch, readSessionsSearch } from "@/pages/sessions/search";
 import { NoPage } from "@/shell/NoPage";
 import { Shell } from "@/shell/Shell";
 
@@ -31,29 +35,44 @@ const start = createRoute({
   getParentRoute: () => shell,
   path: "/",
   beforeLoad: async () => {
-    const inbox = await api.GET("/v1/approvals").catch(() => null);
-    const isWaiting = inbox !== null && dataOf(inbox).approvals.length > 0;
-    throw redirect({ to: isWaiting ? "/inbox" : "/sessions", replace: true });
+    const [state, me] = await Promise.all([
+      readState().catch(() => null),
+      queryClient.ensureQueryData(meQuery).catch(() => null),
+    ]);
+    const isWaiting = state !== null && state.waiting + state.questions > 0;
+    const mayRead = me === null || can(me, "caller", "auditor");
+    throw redirect({ to: isWaiting || !mayRead ? "/inbox" : "/sessions", replace: true });
   },
 });
+
+const INBOX_SEARCH = ["tool", "principal", "session", "approval"] as const;
+/** Which requests the inbox shows, and the one that a link leads to. */
+type InboxSearch = Partial<Record<(typeof INBOX_SEARCH)[number], string>>;
 
 const inbox = createRoute({
   getParentRoute: () => shell,
   path: "/inbox",
+  validateSearch: (search): InboxSearch =>
+    Object.fromEntries(
+      INBOX_SEARCH.filter((name) => typeof search[name] === "string").map((name) => [
+        name,
+        search[name],
+      ]),
+    ),
   component: lazyRouteComponent(() => import("@/pages/inbox/InboxPage"), "InboxPage"),
 });
 
 const sessions = createRoute({
   getParentRoute: () => shell,
   path: "/sessions",
+  validateSearch: readSessionsSearch,
   component: lazyRouteComponent(() => import("@/pages/sessions/SessionsPage"), "SessionsPage"),
 });
 
 const session = createRoute({
   getParentRoute: () => shell,
   path: "/sessions/$sessionId",
-  validateSearch: (search): { event?: number } =>
-    typeof search["event"] === "number" ? { event: search["event"] } : {},
+  validateSearch: readSessionSearch,
   component: lazyRouteComponent(() => import("@/pages/sessions/SessionPage"), "SessionPage"),
 });
 
@@ -72,12 +91,14 @@ const chat = createRoute({
 const tools = createRoute({
   getParentRoute: () => shell,
   path: "/tools",
+  validateSearch: readToolsSearch,
   component: lazyRouteComponent(() => import("@/pages/tools/ToolsPage"), "ToolsPage"),
 });
 
 const tool = createRoute({
   getParentRoute: () => shell,
   path: "/tools/$name",
+  validateSearch: readToolSearch,
   component: lazyRouteComponent(() => import("@/pages/tools/ToolPage"), "ToolPage"),
 });
 
@@ -111,6 +132,8 @@ const grants = createRoute({
 const people = createRoute({
   getParentRoute: () => shell,
   path: "/people",
+  validateSearch: (search): { search?: string } =>
+    typeof search["search"] === "string" ? { search: search["search"] } : {},
   component: lazyRouteComponent(() => import("@/pages/people/PeoplePage"), "PeoplePage"),
 });
 

@@ -27,7 +27,8 @@ function providerOf(issuer, { jwks, resources, scopes = "mcp" }) {
     jwks,
     clients: ["groups.engineers", "groups.leads", "groups.nobody", "groups.ops.leads"].map(confidential),
     cookies: { keys: ["a-key-of-the-tests"] },
-    scopes: ["openid", "offline_access", "mcp"],
+    scopes: ["openid", "offline_access", "mcp", "groups"],
+    claims: { groups: ["groups"] },
     features: {
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
@@ -45,12 +46,12 @@ function providerOf(issuer, { jwks, resources, scopes = "mcp" }) {
       const groups = groupsOf(token.accountId ?? token.clientId);
       return { groups, realm_access: { roles: groups } };
     },
-    findAccount: (_, accountId) => ({ accountId, claims: () => ({ sub: accountId }) }),
+    findAccount: (_, accountId) => ({ accountId, claims: () => ({ sub: accountId, groups: groupsOf(accountId) }) }),
     interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
     loadExistingGrant: async (ctx) => {
       const { provider: own, client, session, params } = ctx.oidc;
       const grant = new own.Grant({ clientId: client.clientId, accountId: session.accountId });
-      grant.addOIDCScope("openid offline_access mcp");
+      grant.addOIDCScope("openid offline_access mcp groups");
       for (const resource of [params.resource].flat().filter(Boolean)) grant.addResourceScope(resource, scopes);
       await grant.save();
       return grant;

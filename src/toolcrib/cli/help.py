@@ -75,6 +75,9 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "oidc_name_claim",
         "oidc_role",
         "oidc_scope",
+        "oidc_client_id",
+        "oidc_client_secret_file",
+        "oidc_sign_in_scope",
     ),
     "What callers may choose and take": (
         "allow_cwd",

@@ -42,6 +42,9 @@ OWNER_TOKEN_VARIABLE: Final = "TOOLCRIB_OWNER_TOKEN"
 somebody's token in the environment would make that the owner's.
 """
 
+CLIENT_SECRET_VARIABLE: Final = "TOOLCRIB_OIDC_CLIENT_SECRET"
+"""The secret of a server that is a client of an OpenID issuer."""
+
 _ACCESS_OPTIONS: Final = {setting.name: setting for setting in ACCESS_SETTINGS}
 
 
@@ -65,6 +68,9 @@ class ServerOptions:
     oidc_name_claim: str = "sub"
     oidc_role: Sequence[str] | None = None
     oidc_scope: Sequence[str] | None = None
+    oidc_client_id: str | None = None
+    oidc_client_secret_file: Path | None = None
+    oidc_sign_in_scope: Sequence[str] | None = None
     console: bool = True
     max_connections: int | None = None
     max_connections_per_peer: int = 512
@@ -146,8 +152,11 @@ class ServerOptions:
         from toolcrib.serving.oidc import OidcIssuer
 
         if self.oidc_issuer is None:
-            if self.oidc_role or self.oidc_audience or self.oidc_scope:
-                raise UsageError("--oidc-role, --oidc-audience and --oidc-scope need --oidc-issuer")
+            if self.oidc_role or self.oidc_audience or self.oidc_scope or self.oidc_client_id:
+                raise UsageError(
+                    "--oidc-role, --oidc-audience, --oidc-scope and --oidc-client-id need "
+                    "--oidc-issuer"
+                )
             return None
         require_extra("oidc", "--oidc-issuer")
         roles: dict[str, set[Role]] = {}
@@ -164,7 +173,19 @@ class ServerOptions:
             groups_claim=self.oidc_groups_claim,
             name_claim=self.oidc_name_claim,
             required_scopes=tuple(self.oidc_scope or ()),
+            client_id=self.oidc_client_id,
+            client_secret=self._client_secret(),
+            sign_in_scopes=tuple(self.oidc_sign_in_scope or ()),
         )
+
+    def _client_secret(self) -> str | None:
+        from toolcrib.serving.private_file import private_text
+
+        if self.oidc_client_id is None:
+            return None
+        if self.oidc_client_secret_file is not None:
+            return private_text(self.oidc_client_secret_file, "client secret").strip()
+        return os.environ.get(CLIENT_SECRET_VARIABLE) or None
 
 
 def takes_access_options(

@@ -81,6 +81,9 @@ class OidcLogin:
     name_claim: str | None = None
     roles: Mapping[str, str | list[str]] | None = None
     scopes: Names | None = None
+    client_id: str | None = None
+    client_secret_file: Path | None = None
+    sign_in_scopes: Names | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

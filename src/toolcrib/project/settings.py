@@ -299,6 +299,20 @@ ACCESS_SETTINGS: Final = (
         "A scope that JWTs must have.", metavar="SCOPE",
     ),
     Setting(
+        "oidc_client_id", "--oidc-client-id", "serve.oidc.client_id", _TEXT,
+        "What the issuer calls this server: people sign in there with their browsers.",
+        metavar="ID",
+    ),
+    Setting(
+        "oidc_client_secret_file", "--oidc-client-secret-file", "serve.oidc.client_secret_file",
+        _FILE, "Its secret there, if it has one; else TOOLCRIB_OIDC_CLIENT_SECRET.",
+        metavar="FILE",
+    ),
+    Setting(
+        "oidc_sign_in_scope", "--oidc-sign-in-scope", "serve.oidc.sign_in_scopes", _TEXTS,
+        "A scope that a browser's sign-in asks for, besides openid.", metavar="SCOPE",
+    ),
+    Setting(
         "console", "--console/--no-console", "serve.console", bool,
         "Serve the console, a page for browsers, at /.", True,
     ),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 from toolcrib.errors import UsageError
 from toolcrib.logs import redact_logs
 from toolcrib.serving.auth import AuthMiddleware, PublicPage, PublicSite
+from toolcrib.serving.authorization_code import IssuerSignIns
 from toolcrib.serving.cookies import BrowserRequests
 from toolcrib.serving.login import Authenticator, LoginFailures
 from toolcrib.serving.oidc import (
@@ -72,6 +73,7 @@ class Access:
     sign_ins: SignIns
     browsers: BrowserRequests
     oidc: OidcLogins | None = None
+    issuer_sign_ins: IssuerSignIns | None = None
 
     def protect(
         self,
@@ -143,6 +145,7 @@ def create_access(host: str | None, options: AccessOptions) -> Access:
         SignIns(SignInFile(_sign_ins_path(options)), authenticator),
         BrowserRequests(public_url),
         oidc,
+        None if oidc is None else IssuerSignIns(oidc),
     )
 
 

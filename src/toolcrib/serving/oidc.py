@@ -4,9 +4,10 @@ its metadata, and the challenges from which MCP clients learn where to sign in.
 
 from __future__ import annotations
 
+import hmac
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -62,6 +63,11 @@ class OidcIssuer:
     """The clients (`azp` or `client_id`) whose tokens are accepted; none accepts all."""
     algorithms: Collection[str] = _DEFAULT_ALGORITHMS
     clock_skew_seconds: float = 60.0
+    client_id: str | None = None
+    """What the issuer calls this server; with it, people sign in there with their browsers."""
+    client_secret: str | None = field(default=None, repr=False)
+    sign_in_scopes: Collection[str] = ("openid",)
+    """The scopes that a browser's sign-in asks for."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -83,6 +89,10 @@ class OidcIssuer:
             )
         if not 0 <= self.clock_skew_seconds <= 600:
             raise UsageError("the clock skew must be between 0 and 600 seconds")
+
+    def has_groups(self, claims: Mapping[str, Any]) -> bool:
+        """Whether claims say something about groups."""
+        return bool(_groups(claims, self.groups_claim))
 
     def roles_of(self, groups: Iterable[str]) -> frozenset[Role]:
         """The roles of somebody in these groups."""
@@ -118,7 +128,7 @@ class OidcLogins:
         if len({issuer.label for issuer in self.issuers}) < len(self.issuers):
             raise UsageError("two OpenID issuers have one label; principals would share names")
         for issuer in self.issuers:
-            if not issuer.audiences and not self._audiences:
+            if not issuer.audiences and not self._audiences and issuer.client_id is None:
                 raise UsageError(
                     f"tokens of {issuer.url} for any other server would be accepted; set an "
                     "audience or the public URL of this server"
@@ -145,13 +155,43 @@ class OidcLogins:
             del self._remembered[digest]
         issuer, header = self._issuer_of(token)
         key = await self._key(issuer, header)
-        claims = self._verify(issuer, token, key, cast("str", header["alg"]))
+        audiences = (*issuer.audiences, *self._audiences)
+        claims = self._verify(issuer, token, key, cast("str", header["alg"]), audiences)
         login = _login(issuer, claims)
         if len(self._remembered) >= _MAX_REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
         generation = self._keys[issuer.url].generation
         self._remembered[digest] = _Remembered(login, issuer.url, generation)
         return login
+
+    async def claims_of(self, issuer: OidcIssuer, id_token: bytes, nonce: str) -> dict[str, Any]:
+        """The claims of an ID token for this server's own client. Raises `LoginFailed`."""
+        assert issuer.client_id is not None, "who signs in with a browser does it for a client"
+        named, header = self._issuer_of(id_token)
+        credential = f"an ID token of {issuer.label}"
+        if named is not issuer:
+            raise LoginFailed("invalid", "the ID token is of another issuer", credential)
+        key = await self._key(issuer, header)
+        audience = (issuer.client_id,)
+        claims = self._verify(issuer, id_token, key, cast("str", header["alg"]), audience)
+        party, sent = claims.get("azp"), claims.get("nonce")
+        if party not in (None, issuer.client_id) or claims["aud"] not in (
+            issuer.client_id,
+            [issuer.client_id],
+        ):
+            raise LoginFailed("invalid", "the ID token is for another client", credential)
+        if not isinstance(sent, str) or not hmac.compare_digest(sent.encode(), nonce.encode()):
+            raise LoginFailed("invalid", "the ID token is of another sign-in", credential)
+        return claims
+
+    def login_of(self, issuer: OidcIssuer, claims: Mapping[str, Any]) -> Login:
+        """The login of somebody whose ID token has these claims. Raises `LoginFailed`."""
+        # Scopes and parties are those of access tokens.
+        return _login(replace(issuer, required_scopes=(), authorized_parties=()), claims)
+
+    def issuer_of(self, url: str) -> OidcIssuer:
+        """The issuer at this address."""
+        return self._by_url[url]
 
     def grants(self, basis: SignInBasis) -> bool:
         """Whether the issuer of a sign-in is still accepted, and its groups have the same roles."""
@@ -203,7 +243,12 @@ class OidcLogins:
         return key
 
     def _verify(
-        self, issuer: OidcIssuer, token: bytes, key: SigningKey, algorithm: str
+        self,
+        issuer: OidcIssuer,
+        token: bytes,
+        key: SigningKey,
+        algorithm: str,
+        audiences: Iterable[str],
     ) -> dict[str, Any]:
         import jwt
 
@@ -213,7 +258,7 @@ class OidcLogins:
                 token,
                 jwt.PyJWK.from_dict(key.jwk, algorithm=algorithm),
                 algorithms=[algorithm],
-                audience=[*issuer.audiences, *self._audiences],
+                audience=[*audiences],
                 issuer=issuer.url,
                 leeway=issuer.clock_skew_seconds,
                 options={"require": ["exp", "iss", "aud", "sub"]},

@@ -178,6 +178,11 @@ def _discovery_urls(issuer_url: str) -> tuple[str, str]:
     )
 
 
+def discovery_url(issuer_url: str) -> str:
+    """Where an issuer says what it is, by OpenID Connect Discovery."""
+    return _discovery_urls(issuer_url)[0]
+
+
 def is_safe_url(url: str) -> bool:
     """Whether nobody between here and there can change what is fetched: https, or this machine."""
     parts = urlsplit(url)

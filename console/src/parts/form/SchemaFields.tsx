@@ -1,4 +1,5 @@
-import Form from "@rjsf/core";
+// Not the whole of the library: its test part asks for a validator that evaluates code.
+import Form from "@rjsf/core/lib/components/Form.js";
 import { useMemo, useState } from "react";
 
 import type { SchemaFormProps } from "@/parts/form/SchemaForm";

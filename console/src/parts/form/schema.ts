@@ -11,8 +11,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
  * the whole is that of the dialog around it. Values are checked against the schema as it is.
  */
 export function formSchema(schema: object): RJSFSchema {
-  const { title: _title, description: _description, ...rest } = schema as RJSFSchema;
-  return plain(rest) as RJSFSchema;
+  const rest = Object.entries(schema).filter(([key]) => key !== "title" && key !== "description");
+  return plain(Object.fromEntries(rest)) as RJSFSchema;
 }
 
 function plain(schema: unknown): unknown {

@@ -34,7 +34,12 @@ from toolcrib.serving.refusals import (
     status_of,
 )
 from toolcrib.serving.request_log import ServerWatch
-from toolcrib.transports.http.accounts.accounts import Accounts
+from toolcrib.transports.http.accounts.accounts import ISSUER_PATH, Accounts
+from toolcrib.transports.http.accounts.issuer_visit import (
+    CALLBACK_PATH,
+    IssuerReturn,
+    IssuerVisit,
+)
 from toolcrib.transports.http.accounts.routes import ACCOUNT_ROUTES, OPEN_ROUTES, AccountEndpoint
 from toolcrib.transports.http.connections import Connections
 from toolcrib.transports.http.console import PAGE_PATHS, ConsolePage, NoConsole
@@ -236,6 +241,8 @@ def _account_routes(
     for route in ACCOUNT_ROUTES:
         endpoint = AccountEndpoint(accounts, route, failures)
         yield _route(route.path, endpoint, route.verb, route.name)
+    yield _route(ISSUER_PATH, IssuerVisit(accounts, failures), "GET", "account.issuer")
+    yield _route(CALLBACK_PATH, IssuerReturn(accounts, failures), "GET", "account.callback")
 
 
 def _route(path: str, endpoint: Any, verb: str, name: str) -> Route:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from toolcrib.errors import Refused, UsageError
 from toolcrib.runtime.messages import Nothing
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from toolcrib.serving.sign_ins import NewSignIn
     from toolcrib.store.store import Store
 
-_LONGEST_BROWSER = 200
+ISSUER_PATH: Final = "/v1/sign-in/oidc"
+"""Where a browser goes to sign in at an issuer."""
+_LONGEST_BROWSER: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,11 @@ class Accounts:
 
     async def options(self, params: Nothing, scope: Scope) -> AccountAnswer:
         """The issuers that a browser can sign in with."""
-        issuers: list[Issuer] = []
+        flow = self.access.issuer_sign_ins
+        issuers = [
+            Issuer(label=label, url=f"{ISSUER_PATH}?issuer={quote(label, '')}")
+            for label in (() if flow is None else flow.labels)
+        ]
         return AccountAnswer(SignInOptions(issuers=issuers))
 
     async def make_link(self, params: Nothing, scope: Scope) -> AccountAnswer:

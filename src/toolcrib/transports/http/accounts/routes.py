@@ -14,7 +14,8 @@ from toolcrib.serving.auth import headers_of, principal_of, refuse_login
 from toolcrib.serving.login import LoginFailed
 from toolcrib.serving.refusals import as_bytes, as_refused, send_json, send_refusal
 from toolcrib.transports.http.accounts import messages, people
-from toolcrib.transports.http.accounts.accounts import Accounts
+from toolcrib.transports.http.accounts.accounts import ISSUER_PATH, Accounts
+from toolcrib.transports.http.accounts.issuer_visit import CALLBACK_PATH
 from toolcrib.transports.http.endpoint import read_params
 from toolcrib.transports.http.routes import OperationRoute
 
@@ -146,7 +147,11 @@ ACCOUNT_ROUTES: Final = (
 )
 
 OPEN_ROUTES: Final = frozenset(
-    (route.verb, route.path) for route in ACCOUNT_ROUTES if route.is_open
+    {
+        *((route.verb, route.path) for route in ACCOUNT_ROUTES if route.is_open),
+        ("GET", ISSUER_PATH),
+        ("GET", CALLBACK_PATH),
+    }
 )
 """The methods and paths for everybody."""
 

@@ -1,0 +1,21 @@
+import { Text } from "@/parts/untrusted";
+import { messages } from "@/messages";
+import type { Outcome } from "@/pages/inbox/decision";
+import styles from "@/pages/inbox/inbox.module.css";
+
+/** Why a decision did not count, in words. What was typed stays where it is. */
+export function OutcomeNote({ outcome }: { outcome: Outcome | null }) {
+  if (outcome === null || outcome.kind === "done") return null;
+  const tone = outcome.kind === "voted" ? styles.noteGood : styles.noteBad;
+  return (
+    <p role="alert" className={`${styles.note} ${tone}`}>
+      <Text text={outcome.text} />
+      {outcome.kind === "over" && <> {messages.decision.kept}</>}
+    </p>
+  );
+}
+
+/** Whether nothing can be decided any more. */
+export function isOver(outcome: Outcome | null): boolean {
+  return outcome?.kind === "over" || outcome?.kind === "done" || outcome?.kind === "voted";
+}

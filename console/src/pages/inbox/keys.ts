@@ -1,0 +1,34 @@
+/** The keys of the inbox. None is Enter: a key that is pressed by habit decides nothing. */
+export const KEYS = {
+  approve: "A",
+  edit: "E",
+  deny: "D",
+  answer: "R",
+  grant: "G",
+  next: "J",
+  previous: "K",
+  select: "X",
+  help: "?",
+} as const;
+
+export type InboxKey = keyof typeof KEYS;
+
+/** What a key press means; null when it is not for the inbox, such as one while somebody types. */
+export function meaningOf(event: KeyboardEvent): InboxKey | null {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || isTyping(event.target)) {
+    return null;
+  }
+  const name = Object.keys(KEYS).find(
+    (key) => KEYS[key as InboxKey] === event.key.toUpperCase(),
+  ) as InboxKey | undefined;
+  return name ?? null;
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return (
+    target.isContentEditable ||
+    target.closest("input:not([type=checkbox]), textarea, select, [role=dialog], [role=menu]") !==
+      null
+  );
+}

@@ -1,0 +1,467 @@
+"""The inbox: what a person sees before they decide, and what becomes of what they decide."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.console.browser_page import PHONE, check_axe
+from tests.console.crib import POLICY, TOOLS, Crib, crib_in
+from tests.helpers.patience import PATIENCE
+
+if TYPE_CHECKING:
+    import httpx2
+    from playwright.sync_api import Locator, Page
+
+    from toolcrib.client import Client
+
+ASKING_TOOLS: Final = (
+    TOOLS
+    + '''
+
+from dataclasses import dataclass
+
+from toolcrib import ToolContext
+
+
+@dataclass
+class AccountChoice:
+    account: Literal["savings", "current"]
+
+
+@tool
+async def transfer(amount: int, ctx: ToolContext) -> str:
+    """Move money, after a question."""
+    choice = await ctx.ask("Which account shall it be?", AccountChoice)
+    return f"{amount} from {choice.account}"
+'''
+)
+
+ASKING_POLICY: Final = (
+    POLICY
+    + """\
+  - id: questions
+    allow: transfer
+  - id: two people
+    ask: run_python
+    approvers: 2
+"""
+)
+
+CONFLICT: Final = "409 \\(Conflict\\)"
+FORBIDDEN: Final = "403 \\(Forbidden\\)"
+
+
+@pytest.fixture(scope="module")
+def crib(tmp_path_factory: pytest.TempPathFactory, built_page: None) -> Generator[Crib]:
+    """A server whose tools also ask questions, and whose policy asks for two people."""
+    folder = tmp_path_factory.mktemp("inbox")
+    with crib_in(folder, tools=ASKING_TOOLS, policy=ASKING_POLICY) as started:
+        yield started
+
+
+class Desk:
+    """What bob asks for, and what becomes of it."""
+
+    def __init__(self, crib: Crib) -> None:
+        self.crib = crib
+        self.bob: Client = crib.operations("bob")
+        self.session_id = self.bob.create_session().session_id
+
+    def order(self, count: int = 50, part: str = "saws", session_id: str | None = None) -> Any:
+        """A call that waits."""
+        arguments = {"part": part, "count": count}
+        waiting = self.bob.call_tool(session_id or self.session_id, "order_parts", arguments)
+        assert waiting.status == "waiting", waiting
+        return waiting
+
+    def call(self, name: str, **arguments: Any) -> Any:
+        return self.bob.call_tool(self.session_id, name, arguments)
+
+    def go_on(self, waiting: Any) -> Any:
+        """Take a waiting call up again."""
+        return self.bob.call_tool(self.session_id, waiting.tool, call_id=waiting.call_id)
+
+
+@pytest.fixture
+def desk(crib: Crib) -> Generator[Desk]:
+    """A session of bob's. What is left waiting in it is denied at the end."""
+    yield Desk(crib)
+    carol = crib.operations("carol")
+    for approval in carol.list_approvals().approvals:
+        carol.decide(approval.approval_id, "deny")
+
+
+def card(page: Page, approval_id: str) -> Locator:
+    return page.locator(f'[data-approval="{approval_id}"]')
+
+
+def button(at: Page | Locator, name: str) -> Locator:
+    return at.get_by_role("button", name=re.compile(f"^{name}"))
+
+
+def text_of(result: Any) -> str:
+    return str(result.text)
+
+
+@contextmanager
+def in_background(run: Callable[[], httpx2.Response]) -> Generator[Callable[[], httpx2.Response]]:
+    """A request that is answered while the test goes on; the function waits for its answer."""
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(run)
+        yield lambda: answer.result(PATIENCE)
+
+
+class TestCard:
+    def test_all_that_one_needs_to_decide(self, crib: Crib, desk: Desk) -> None:
+        """Intent, asker, tool with source, place and risk, arguments, rule, and when it expires."""
+        waiting = desk.call("write_file", path="a.txt", content="one\ntwo")
+        page = crib.page("carol", "/")
+
+        shown = card(page, waiting.approval_id)
+        expect(page).to_have_url(re.compile("/inbox"))
+        expect(shown.get_by_role("heading", level=2)).to_contain_text("write_file wants to run")
+        for text in ("bob", "changes something", "runs: local", "files", "policy.yaml, line"):
+            expect(shown).to_contain_text(text)
+        expect(shown).to_contain_text(re.compile(r"It expires in \d+ min"))
+        expect(shown).to_contain_text("No earlier approval of this tool")
+        expect(page).to_have_title(re.compile(r"^\(1\) Inbox"))
+        check_axe(page)
+
+    def test_the_words_of_the_model_and_what_changed(self, crib: Crib, desk: Desk) -> None:
+        """A model's request has its prompt and last words, and what differs from the last call."""
+        earlier = desk.order(40)
+        crib.operations("carol").decide(earlier.approval_id, "approve")
+        session_id = desk.bob.create_session().session_id
+        desk.bob.send_prompt(session_id, "please order saws", waits=False)
+        page = crib.page("ada", "/inbox")
+
+        shown = page.get_by_role("article").filter(has_text="on behalf of bob")
+        expect(shown).to_contain_text("please order saws")
+        expect(shown).to_contain_text("I will order fifty saws.")
+        expect(shown).to_contain_text("Last approved by carol")
+        expect(shown.get_by_role("deletion")).to_have_text("40")
+        expect(shown.get_by_role("insertion")).to_have_text("50")
+        expect(shown.get_by_role("link", name="please order saws")).to_be_visible()
+
+
+class TestDecisions:
+    def test_approve(self, crib: Crib, desk: Desk) -> None:
+        """It runs once it is approved; no button has the focus, and Enter alone decides nothing."""
+        waiting = desk.order()
+        page = crib.page("carol", "/inbox")
+        shown = card(page, waiting.approval_id)
+        expect(button(shown, "Approve")).to_be_visible()
+        page.keyboard.press("Enter")
+        assert crib.operations("carol").get_approval(waiting.approval_id).state == "pending"
+        assert page.evaluate("document.activeElement.tagName") != "BUTTON"
+
+        button(shown, "Approve").click()
+
+        expect(page.get_by_text("order_parts is approved. The decision is final.")).to_be_visible()
+        expect(shown).to_have_count(0)
+        expect(page.get_by_text("Nothing waits for a decision")).to_be_visible()
+        assert "50 more" in text_of(desk.go_on(waiting))
+
+    def test_edit_marks_what_does_not_fit(self, crib: Crib, desk: Desk) -> None:
+        """Other arguments, in a form of the tool's schema; an invalid field is marked, and the call
+        runs with what was written.
+        """
+        waiting = desk.order()
+        page = crib.page("carol", "/inbox")
+        button(card(page, waiting.approval_id), "Edit").click()
+        dialog = page.get_by_role("dialog")
+        count = dialog.get_by_label("count")
+        count.fill("")
+        expect(dialog.get_by_text("This is needed")).to_be_visible()
+        approve = dialog.get_by_role("button", name="Approve with these arguments")
+        expect(approve).to_be_disabled()
+        check_axe(page)
+        count.fill("12")
+        approve.click()
+
+        expect(page.get_by_text("order_parts is approved.")).to_be_visible()
+        assert "12 more of saws" in text_of(desk.go_on(waiting))
+
+    def test_the_faults_of_the_server_are_at_their_fields(self, crib: Crib, desk: Desk) -> None:
+        """What only the server refuses is marked too, and the edit survives it."""
+        waiting = desk.order()
+        page = crib.page("carol", "/inbox", allow=[CONFLICT])
+        fault = {"pointer": "/count", "message": "the supplier has 20"}
+        error = {"kind": "conflict", "message": "no", "facts": {"faults": [fault]}}
+        page.route("**/decide", lambda route: route.fulfill(status=409, json={"error": error}))
+        button(card(page, waiting.approval_id), "Edit").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("count").fill("33")
+        dialog.get_by_role("button", name="Approve with these arguments").click()
+
+        expect(dialog.get_by_text("the supplier has 20")).to_be_visible()
+        expect(dialog.get_by_label("count")).to_have_value("33")
+
+    def test_deny_with_a_reason(self, crib: Crib, desk: Desk) -> None:
+        """The call does not run, and the reason is what the model reads."""
+        waiting = desk.order()
+        page = crib.page("carol", "/inbox")
+        button(card(page, waiting.approval_id), "Deny").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Reason").fill("not on a Friday")
+        dialog.get_by_role("button", name="Deny", exact=True).click()
+
+        expect(page.get_by_text("order_parts is denied.")).to_be_visible()
+        assert "not on a Friday" in text_of(desk.go_on(waiting))
+
+    def test_answer_in_its_place(self, crib: Crib, desk: Desk) -> None:
+        """The tool does not run; its caller gets what the person wrote."""
+        waiting = desk.order()
+        page = crib.page("carol", "/inbox")
+        button(card(page, waiting.approval_id), "Answer in its place").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Result").fill("we have enough")
+        dialog.get_by_role("button", name="Answer", exact=True).click()
+
+        expect(page.get_by_text("has your answer and does not run")).to_be_visible()
+        assert text_of(desk.go_on(waiting)) == "we have enough"
+
+    def test_grant_and_the_next_call_runs_unasked(self, crib: Crib, desk: Desk) -> None:
+        """Bounded by default, with a preview; a call like it then runs, another one is asked
+        about. Only an admin may grant for everyone.
+        """
+        waiting = desk.order(60)
+        page = crib.page("carol", "/inbox")
+        button(card(page, waiting.approval_id), "Grant").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog.get_by_label("Calls of this session")).to_be_checked()
+        expect(dialog.get_by_label("Calls of everyone")).to_have_count(0)
+        expect(dialog.get_by_label("Until when")).to_have_value("86400")
+        dialog.get_by_label("Pattern of count").select_option("max")
+        dialog.get_by_label("Value of the pattern of count").fill("70")
+        expect(dialog.get_by_text("It would have covered")).to_be_visible()
+        check_axe(page)
+        dialog.get_by_role("button", name="Approve and grant").click()
+        expect(page.get_by_text("calls like it are from now on")).to_be_visible()
+
+        desk.go_on(waiting)
+        like_it = desk.call("order_parts", part="saws", count=65)
+        larger = desk.call("order_parts", part="saws", count=71)
+        assert (like_it.status, larger.status) == ("completed", "waiting")
+        [grant] = [each for each in crib.operations("ada").list_grants().grants if each.is_live]
+        assert (grant.scope, grant.arguments["/count"]) == ("session", {"max": 70})
+        crib.operations("ada").revoke_grant(grant.grant_id)
+
+    def test_several_at_once(self, crib: Crib, desk: Desk) -> None:
+        """Each selected request is decided on its own, and what became of each is told: one that
+        somebody else decided meanwhile is not an approval.
+        """
+        waiting = [desk.order(count) for count in (51, 52, 53)]
+        page = crib.page("carol", "/inbox", allow=[CONFLICT])
+        for each in waiting:
+            card(page, each.approval_id).get_by_role("checkbox").check()
+        button(page, "Approve selected").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog.get_by_text("not sent yet")).to_have_count(3)
+        crib.operations("ada").decide(waiting[1].approval_id, "deny")
+        dialog.get_by_role("button", name="Approve 3").click()
+
+        expect(dialog.get_by_text("order_parts is approved.")).to_have_count(2)
+        expect(dialog.get_by_text("ada was faster and has denied")).to_have_count(1)
+        dialog.get_by_role("button", name="Done").click()
+        expect(page.get_by_text("Nothing waits for a decision")).to_be_visible()
+
+    def test_by_keyboard_alone(self, crib: Crib, desk: Desk) -> None:
+        """J and K choose, X selects, D denies, A approves, ? explains; nobody needs a mouse."""
+        first, second = desk.order(51), desk.order(52)
+        page = crib.page("carol", "/inbox")
+        for each in (first, second):
+            expect(button(card(page, each.approval_id), "Approve")).to_be_visible()
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog")).to_contain_text("Enter alone decides nothing")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        page.keyboard.press("j")
+        expect(card(page, first.approval_id)).to_be_focused()
+        page.keyboard.press("j")
+        expect(card(page, second.approval_id)).to_be_focused()
+        page.keyboard.press("x")
+        expect(card(page, second.approval_id).get_by_role("checkbox")).to_be_checked()
+        page.keyboard.press("x")
+        page.keyboard.press("d")
+        expect(page.get_by_role("dialog")).to_be_visible()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        page.keyboard.type("no, by keyboard")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        expect(card(page, second.approval_id)).to_have_count(0)
+        page.keyboard.press("j")
+        expect(card(page, first.approval_id)).to_be_focused()
+        page.keyboard.press("a")
+        expect(card(page, first.approval_id)).to_have_count(0)
+
+        carol = crib.operations("carol")
+        assert carol.get_approval(first.approval_id).decision == "approve"
+        assert "no, by keyboard" in text_of(desk.go_on(second))
+
+
+class TestConflicts:
+    def test_of_two_who_race_one_wins_and_the_other_is_told(self, crib: Crib, desk: Desk) -> None:
+        """The second one's decision does not count, they are told who was faster, and what they
+        typed is still there.
+        """
+        waiting = desk.order()
+        carol = crib.page("carol", "/inbox", allow=[CONFLICT])
+        ada = crib.page("ada", "/inbox")
+        button(card(carol, waiting.approval_id), "Deny").click()
+        dialog = carol.get_by_role("dialog")
+        dialog.get_by_label("Reason").fill("a long reason")
+        button(card(ada, waiting.approval_id), "Approve").click()
+        expect(ada.get_by_text("order_parts is approved.")).to_be_visible()
+
+        dialog.get_by_role("button", name="Deny", exact=True).click()
+
+        expect(dialog.get_by_role("alert")).to_contain_text("ada was faster and has approved")
+        expect(dialog.get_by_label("Reason")).to_have_value("a long reason")
+        assert crib.operations("ada").get_approval(waiting.approval_id).decided_by == "ada"
+
+    def test_two_people_have_to_approve(self, crib: Crib, desk: Desk) -> None:
+        """The first approval counts and is shown; the same person cannot give the second."""
+        waiting = desk.call("run_python", code="print(1)")
+        page = crib.page("carol", "/inbox")
+        shown = card(page, waiting.approval_id)
+        expect(shown).to_contain_text("Needs 2 approvers")
+        expect(button(shown, "Grant")).to_have_count(0)
+        button(shown, "Approve").click()
+        expect(page.get_by_text("Somebody else has to approve it too").first).to_be_visible()
+        expect(shown).to_contain_text("Approved by carol")
+        expect(button(shown, "Approve")).to_have_count(0)
+
+        other = crib.page("ada", "/inbox")
+        button(card(other, waiting.approval_id), "Approve").click()
+
+        expect(shown).to_have_count(0)
+        assert "It ran" in text_of(desk.go_on(waiting))
+
+    def test_a_lost_answer_is_sent_again_and_counts_once(self, crib: Crib, desk: Desk) -> None:
+        """Nobody knows whether it arrived: the same decision, with the same key, is safe."""
+        waiting = desk.order()
+        page = crib.page("carol", "/inbox", allow=["ERR_FAILED", "Failed to fetch"])
+        keys: list[str] = []
+
+        def lose(route: Any) -> None:
+            keys.append(route.request.headers["idempotency-key"])
+            if len(keys) == 1:
+                # The server decides; its answer does not come.
+                route.fetch()
+                route.abort()
+            else:
+                route.continue_()
+
+        page.route("**/decide", lose)
+        button(card(page, waiting.approval_id), "Deny").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Reason").fill("no")
+        dialog.get_by_role("button", name="Deny", exact=True).click()
+        expect(dialog.get_by_role("alert")).to_contain_text("it counts once")
+        dialog.get_by_role("button", name="Deny", exact=True).click()
+
+        expect(page.get_by_text("order_parts is denied.")).to_be_visible()
+        assert len(set(keys)) == 1
+
+
+class TestQuestions:
+    def test_a_question_is_answered_in_a_form(self, crib: Crib, desk: Desk) -> None:
+        """A running call asks; its caller answers in a form of the question's schema."""
+        page = crib.page("bob", "/inbox")
+        expect(page.get_by_text("Nothing waits for a decision")).to_be_visible()
+        path = f"/v1/sessions/{desk.session_id}/tools/transfer/call"
+        with in_background(
+            lambda: crib.request("bob", "POST", path, {"arguments": {"amount": 5}})
+        ) as answer:
+            shown = page.get_by_role("article", name="transfer asks")
+            expect(shown).to_contain_text("Which account shall it be?")
+            expect(page).to_have_title(re.compile(r"^\(1\)"))
+            shown.get_by_label("account").select_option(label="savings")
+            shown.get_by_role("button", name="Answer", exact=True).click()
+            expect(shown).to_have_count(0)
+        assert answer().json()["text"] == "5 from savings"
+
+
+class TestRoles:
+    def test_who_may_not_decide_sees_no_button(self, crib: Crib, desk: Desk) -> None:
+        """A caller and an auditor see the request and no way to decide it; the server refuses them
+        too, and an approver who asked for the call may only deny it.
+        """
+        waiting = desk.order()
+        for person in ("bob", "dora"):
+            page = crib.page(person, "/inbox")
+            shown = card(page, waiting.approval_id)
+            expect(shown).to_contain_text("No earlier approval" if person == "bob" else "bob")
+            expect(shown.get_by_role("group", name=re.compile("Decide about"))).to_have_count(0)
+            path = f"/v1/approvals/{waiting.approval_id}/decide"
+            refused = crib.request(person, "POST", path, {"decision": "approve"})
+            assert refused.status_code == 403
+
+    def test_nobody_sees_what_is_not_theirs(self, crib: Crib, desk: Desk) -> None:
+        """A caller's inbox has no request of somebody else, on the page and behind it."""
+        ada = crib.operations("ada")
+        session_id = ada.create_session().session_id
+        hers = ada.call_tool(session_id, "order_parts", {"part": "nuts", "count": 44})
+        page = crib.page("bob", "/inbox")
+        expect(page.get_by_text("Nothing waits for a decision")).to_be_visible()
+        for path in ("", "/context"):
+            url = f"/v1/approvals/{hers.approval_id}{path}"
+            assert crib.request("bob", "GET", url).status_code == 404
+        assert crib.request("bob", "GET", "/v1/approvals/events").json()["waiting"] == 0
+
+
+class TestLive:
+    def test_what_comes_is_shown_and_told_on_request(self, crib: Crib, desk: Desk) -> None:
+        """A new request appears by itself. The browser is asked for notifications by a click only,
+        and then tells of a request while nobody looks at the page.
+        """
+        page = crib.page("carol", "/inbox")
+        page.evaluate(
+            """() => {
+              window.notices = []; window.asked = 0;
+              class Notice { constructor(title) { window.notices.push(title); } close() {} }
+              Notice.permission = "default";
+              Notice.requestPermission = async () => {
+                window.asked += 1; Notice.permission = "granted"; return "granted"; };
+              window.Notification = Notice;
+              document.hasFocus = () => false;
+            }"""
+        )
+        expect(page.get_by_text("Nothing waits for a decision")).to_be_visible()
+        assert page.evaluate("window.asked") == 0
+        page.get_by_role("button", name="Notify me").click()
+        expect(page.get_by_role("button", name="Notifications are on")).to_be_visible()
+        waiting = desk.order()
+
+        expect(card(page, waiting.approval_id)).to_be_visible()
+        page.wait_for_function("window.notices.length > 0")
+        assert page.evaluate("[window.asked, window.notices]") == [1, ["1 new request"]]
+
+    def test_filters_are_in_the_address(self, crib: Crib, desk: Desk) -> None:
+        """A link to the inbox of one tool shows that tool alone."""
+        order, file = desk.order(), desk.call("write_file", path="a", content="b")
+        page = crib.page("carol", "/inbox")
+        page.get_by_label("Tool", exact=True).select_option("write_file")
+
+        expect(page).to_have_url(re.compile("tool=write_file"))
+        expect(card(page, order.approval_id)).to_have_count(0)
+        expect(card(page, file.approval_id)).to_be_visible()
+
+    def test_both_themes_and_a_phone(self, crib: Crib, desk: Desk) -> None:
+        """Axe finds nothing in the dark theme on a phone, and nothing is wider than the screen."""
+        desk.order()
+        page = crib.page("carol", "/inbox", size=PHONE, theme="dark")
+        expect(button(page.get_by_role("article").first, "Approve")).to_be_visible()
+
+        check_axe(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
