@@ -132,6 +132,8 @@ const grants = createRoute({
 const people = createRoute({
   getParentRoute: () => shell,
   path: "/people",
+  validateSearch: (search): { search?: string } =>
+    typeof search["search"] === "string" ? { search: search["search"] } : {},
   component: lazyRouteComponent(() => import("@/pages/people/PeoplePage"), "PeoplePage"),
 });
 
