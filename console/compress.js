@@ -1,9 +1,10 @@
 // Compress what Vite has built, once: a server sends the files as they are.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
-const folder = new URL("./dist", import.meta.url).pathname;
+const folder = fileURLToPath(import.meta.resolve("./dist"));
 const smallest = 512;
 
 for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {

@@ -11,6 +11,13 @@ export default ts.config(
   hooks.configs.flat["recommended-latest"],
   {
     rules: {
+      // Nothing is compiled by React's compiler, which the rule is for.
+      "react-hooks/incompatible-library": "off",
+      // `const { left, ...rest } = value` is how a field is left out.
+      "@typescript-eslint/no-unused-vars": [
+        "error",
+        { ignoreRestSiblings: true, varsIgnorePattern: "^_" },
+      ],
       // What scrolls must be reached by keyboard, and says by its role what it is.
       "jsx-a11y/no-noninteractive-tabindex": ["error", { roles: ["tabpanel", "group"], tags: [] }],
       "no-restricted-properties": [

@@ -80,7 +80,7 @@ function Chart({
   return (
     <figure className={styles.chart}>
       <figcaption>
-        <h3>{name}</h3>
+        <h2>{name}</h2>
         {bars.length > 1 && <Legend bars={bars} id={id} />}
       </figcaption>
       <div role="img" aria-label={label} className={styles.plot}>

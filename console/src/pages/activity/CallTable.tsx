@@ -133,11 +133,11 @@ function CallLine({
     <Badge key="ended" tone={TONES[row.status]} {...(row.failure ? { title: row.failure } : {})}>
       {words.statuses[row.status]}
     </Badge>,
-    <Decided key="decided" row={row} />,
-    row.status === "waiting" ? "–" : duration(row.duration_seconds),
-    row.waited_seconds > 0 ? duration(row.waited_seconds) : "–",
-    row.cost === null ? "–" : money(row.cost),
-    row.last_seq > 0 && (
+    row.decision === null ? null : <Decided key="decided" row={row} decision={row.decision} />,
+    row.status === "waiting" ? null : duration(row.duration_seconds),
+    row.waited_seconds > 0 ? duration(row.waited_seconds) : null,
+    row.cost === null ? null : money(row.cost),
+    row.last_seq === 0 ? null : (
       <Link
         key="open"
         to="/sessions/$sessionId"
@@ -152,16 +152,19 @@ function CallLine({
   return (
     <tr ref={measure} data-index={index} aria-rowindex={index + 2}>
       {cells.map((cell, column) => (
-        <td key={LABELS[column]} data-label={LABELS[column]}>
-          {cell}
+        <td
+          key={LABELS[column]}
+          data-label={LABELS[column]}
+          {...(cell === null ? { "data-empty": "" } : {})}
+        >
+          {cell ?? "–"}
         </td>
       ))}
     </tr>
   );
 }
 
-function Decided({ row }: { row: CallRow }) {
-  if (row.decision === null) return <>–</>;
+function Decided({ row, decision }: { row: CallRow; decision: NonNullable<CallRow["decision"]> }) {
   const who = row.approver ?? row.decided_by ?? messages.parts.unknown;
-  return <Text text={words.by(words.decisions[row.decision], who)} most={80} />;
+  return <Text text={words.by(words.decisions[decision], who)} most={80} />;
 }

@@ -156,7 +156,16 @@ function Changes({ run }: { run: DryRun }) {
             cell: (change) => <Text text={change.tool} most={80} />,
           },
           { id: "from", label: words.from, cell: (change) => <Says effect={change.before} /> },
-          { id: "to", label: words.to, cell: (change) => <Says effect={change.after} /> },
+          {
+            id: "to",
+            label: words.to,
+            cell: (change) => (
+              <span className={styles.effects}>
+                <Says effect={change.after} />
+                {change.before === change.after && <small>{words.sameEffect}</small>}
+              </span>
+            ),
+          },
           { id: "calls", label: words.calls, align: "end", cell: (change) => change.calls },
         ]}
       />
@@ -166,13 +175,29 @@ function Changes({ run }: { run: DryRun }) {
         rows={run.calls.slice(0, shown)}
         rowKey={(call) => `${call.session_id} ${call.seq} ${call.call_id ?? ""}`}
         columns={[
-          { id: "when", label: words.when, cell: (call) => <Time at={call.at} /> },
+          {
+            id: "when",
+            label: words.when,
+            cell: (call) => (
+              <span className={styles.short}>
+                <Time at={call.at} />
+              </span>
+            ),
+          },
           {
             id: "who",
             label: words.who,
             cell: (call) => <Text text={call.principal ?? messages.activity.nobody} most={60} />,
           },
-          { id: "tool", label: words.tool, cell: (call) => <Text text={call.tool} most={60} /> },
+          {
+            id: "tool",
+            label: words.tool,
+            cell: (call) => (
+              <span className={styles.short}>
+                <Text text={call.tool} most={60} />
+              </span>
+            ),
+          },
           {
             id: "arguments",
             label: words.arguments,
@@ -185,7 +210,9 @@ function Changes({ run }: { run: DryRun }) {
           {
             id: "then",
             label: words.then,
-            cell: (call) => messages.activity.statuses[call.status],
+            cell: (call) => (
+              <span className={styles.short}>{messages.activity.statuses[call.status]}</span>
+            ),
           },
           { id: "change", label: words.to, cell: (call) => <Change call={call} /> },
           {
@@ -196,6 +223,7 @@ function Changes({ run }: { run: DryRun }) {
                 to="/sessions/$sessionId"
                 params={{ sessionId: call.session_id }}
                 search={{ event: call.seq }}
+                className={styles.short}
               >
                 {words.open}
               </Link>

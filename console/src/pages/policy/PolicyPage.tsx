@@ -34,7 +34,7 @@ export function PolicyPage() {
   const policy = useQuery(policyQuery);
   const [draft, setDraft] = useDraft();
   return (
-    <Page title={words.title} lead={words.lead}>
+    <Page wide title={words.title} lead={words.lead}>
       {policy.isPending ? (
         <LoadingState />
       ) : policy.isError ? (

@@ -99,7 +99,8 @@ export function editorState(options: EditorOptions): EditorState {
     lintGutter(),
     markedLine,
     look,
-    EditorView.contentAttributes.of({ "aria-label": options.label }),
+    EditorView.lineWrapping,
+    EditorView.contentAttributes.of({ "aria-label": options.label, tabindex: "0" }),
     EditorState.readOnly.of(options.isReadOnly),
     EditorView.updateListener.of((update) => {
       if (update.docChanged) options.onChange(update.state.doc.toString());

@@ -49,6 +49,8 @@ export function Transcript(props: TranscriptProps) {
     estimateSize: (index) => ESTIMATES[rows[index]?.kind ?? "notice"],
     getItemKey: (index) => rows[index]?.key ?? index,
     overscan: 6,
+    scrollPaddingStart: 16,
+    scrollPaddingEnd: 64,
   });
   const total = virtual.getTotalSize();
 

@@ -162,6 +162,7 @@ function CallEvents({
         {kept.map((event) => (
           <li key={event.seq}>
             <Link
+              from="/sessions/$sessionId"
               to="/sessions/$sessionId"
               params={{ sessionId }}
               search={(before) => ({ ...before, event: event.seq })}

@@ -1,0 +1,340 @@
+"""The sessions in the console: found in a list, and read as a timeline that is live."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.console.browser_page import DESKTOP, PHONE, check_axe
+from tests.console.crib import SCENARIO, TOOLS, Crib, crib_in
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+MORE_TOOLS = (
+    TOOLS
+    + '''
+
+from toolcrib import Prompt, ToolContext
+from toolcrib.prompt import MarkdownSection
+
+GATE = asyncio.Event()
+
+
+@tool(is_read_only=True)
+async def count_slowly(ctx: ToolContext) -> str:
+    """Count, and say how far it is."""
+    ctx.output("first shelf\\n")
+    ctx.progress(1, 3, "one of three")
+    await GATE.wait()
+    ctx.progress(3, 3, "all three")
+    return "counted"
+
+
+@tool(is_read_only=True)
+async def open_gate() -> str:
+    """Let the slow count end."""
+    GATE.set()
+    return "open"
+
+
+@tool(is_read_only=True)
+async def translate(text: str, ctx: ToolContext) -> str:
+    """Translate a text, with a model."""
+    section = MarkdownSection(title="Task", key="task", template=f"nested question about {text}")
+    prompt = Prompt[str](ns="shop", key="translate", sections=[section])
+    response = await ctx.adapter.evaluate_async(prompt, session=ctx.session)
+    return str(response.text)
+'''
+)
+
+MORE_SCENARIO = SCENARIO.replace(
+    "turns:\n",
+    """turns:
+  - when: nested question
+    steps:
+      - say: A nested answer.
+  - when: translate
+    steps:
+      - calls: [{tool: translate, arguments: {text: saws}, as: word}]
+      - say: "In German: {{ word.text }}"
+""",
+)
+
+
+@pytest.fixture(scope="module")
+def crib(tmp_path_factory: pytest.TempPathFactory, built_page: None) -> Generator[Crib]:
+    """A server whose tools report progress, wait, and ask the model themselves."""
+    folder = tmp_path_factory.mktemp("crib")
+    with crib_in(folder, tools=MORE_TOOLS, scenario=MORE_SCENARIO) as started:
+        yield started
+
+
+def transcript(page: Page) -> Locator:
+    """The timeline of the session that a page shows."""
+    return page.get_by_role("group", name="Transcript", exact=True)
+
+
+def card(page: Page, tool: str) -> Locator:
+    """The last call of a tool."""
+    return transcript(page).locator(f"[data-call]:has(strong:text-is('{tool}'))").last
+
+
+def call(crib: Crib, session_id: str, tool: str, **arguments: Any) -> Any:
+    """Call a tool as ada, outside of the page."""
+    path = f"/v1/sessions/{session_id}/tools/{tool}/call"
+    return crib.request("ada", "POST", path, {"arguments": arguments}).json()
+
+
+@contextmanager
+def meanwhile(crib: Crib, session_id: str, tool: str) -> Generator[None]:
+    """A call that runs while the block does."""
+    thread = threading.Thread(target=call, args=(crib, session_id, tool))
+    thread.start()
+    yield
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def shop(crib: Crib) -> str:
+    """A session with parallel calls, a nested prompt, a failure, and a call that waits."""
+    client = crib.operations("ada")
+    client.create_session("ada:shop", metadata={"ticket": "T-7"})
+    for text in ("how many are there?", "please translate", "fail"):
+        client.send_prompt("ada:shop", text)
+    client.send_prompt("ada:shop", "order saws", waits=False)
+    return "ada:shop"
+
+
+def test_sessions_are_found(crib: Crib, shop: str) -> None:
+    """By words of title, id or metadata, by tool, by state, by what waits and by what failed; the
+    filters stand in the address.
+    """
+    crib.operations("ada").create_session("ada:empty")
+    page = crib.page("ada", "/sessions")
+    link = page.get_by_role("link", name="how many are there?")
+    row = page.get_by_role("row", name="how many are there?")
+    expect(row).to_contain_text("1 waiting")
+    expect(row).to_contain_text("4 prompts, 5 calls")
+    expect(row).to_contain_text("1 failed")
+    expect(page.get_by_role("link", name="Nothing happened yet")).to_be_visible()
+
+    page.get_by_label("Search").fill("MANY t-7")
+    expect(page).to_have_url(f"{crib.url}/sessions?text=MANY+t-7")
+    expect(page.get_by_text("1 session shown")).to_be_visible()
+    page.get_by_label("Search").fill("nothing like this")
+    expect(page.get_by_text("No session matches the filters")).to_be_visible()
+    page.get_by_role("button", name="Clear the filters").last.click()
+
+    for label, matches in (("Waiting for a decision", 1), ("With failures", 1)):
+        page.get_by_label(label).check()
+        expect(page.get_by_text(f"{matches} session shown")).to_be_visible()
+        expect(link).to_be_visible()
+        page.get_by_label(label).uncheck()
+    page.get_by_label("Tool").fill("order_*")
+    expect(page.get_by_text("1 session shown")).to_be_visible()
+    page.reload()
+    expect(page.get_by_label("Tool")).to_have_value("order_*")
+    page.get_by_label("State").select_option("Closed")
+    expect(page.get_by_text("No session matches the filters")).to_be_visible()
+
+
+def test_a_list_is_live(crib: Crib) -> None:
+    """A session that somebody makes appears without a reload."""
+    page = crib.page("ada", "/sessions?text=newcomer")
+    expect(page.get_by_text("No session matches the filters")).to_be_visible()
+    crib.operations("ada").create_session("ada:newcomer")
+    expect(page.get_by_text("ada:newcomer")).to_be_visible(timeout=10_000)
+
+
+def test_a_caller_sees_their_own_sessions(crib: Crib, shop: str) -> None:
+    """Neither in the list nor by its address; an auditor reads all and changes nothing."""
+    page = crib.page("bob", "/sessions", allow=["404"])
+    expect(page.get_by_text("No session yet")).to_be_visible()
+    expect(page.get_by_label("Owner")).to_have_count(0)
+    page.goto(f"/sessions/{shop}")
+    expect(page.get_by_text("There is no such session")).to_be_visible()
+    assert crib.request("bob", "GET", f"/v1/sessions/{shop}/events").status_code == 404
+
+    page = crib.page("dora", f"/sessions/{shop}")
+    expect(card(page, "order_parts")).to_be_visible()
+    expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+    page.get_by_role("button", name="Actions of the session").click()
+    expect(page.get_by_role("menuitem", name="Copy the id")).to_be_visible()
+    for action in ("Close", "Fork", "Delete"):
+        expect(page.get_by_role("menuitem", name=action)).to_have_count(0)
+    for path in ("close", "fork"):
+        path = f"/v1/sessions/{shop}/{path}"
+        assert crib.request("dora", "POST", path, {}).status_code == 403
+    assert crib.request("dora", "DELETE", f"/v1/sessions/{shop}").status_code == 403
+
+
+def test_a_session_reads_as_a_timeline(crib: Crib, shop: str) -> None:
+    """Prompts, parallel calls side by side, nested prompts below their call, failures as such."""
+    page = crib.page("ada", f"/sessions/{shop}", size=(1440, 2400))
+    expect(page.get_by_role("heading", name="how many are there?")).to_be_visible()
+    together = page.get_by_role("group", name="2 calls side by side")
+    boxes = [each.bounding_box() for each in together.locator("[data-call]").all()]
+    first, second = boxes
+    assert first is not None
+    assert second is not None
+    assert first["y"] == second["y"]
+    assert first["x"] + first["width"] <= second["x"]
+
+    nested = transcript(page).locator("[data-depth='1']")
+    expect(nested.first).to_contain_text("Prompt of the call translate")
+    expect(nested.last).to_contain_text("A nested answer.")
+    expect(card(page, "broken")).to_contain_text("the till is jammed")
+
+    page.get_by_label("Status").select_option("Failed")
+    expect(transcript(page).locator("[data-call]")).to_have_count(1)
+    page.get_by_label("Status").select_option("Any status")
+    page.get_by_label("Find in the transcript").fill("jammed")
+    expect(page.get_by_text("1 of 1")).to_be_visible()
+
+
+def test_a_decision_is_taken_in_the_transcript(crib: Crib) -> None:
+    """By who may decide; then it says who decided, and what came of it."""
+    client = crib.operations("bob")
+    session_id = client.create_session().session_id
+    client.send_prompt(session_id, "order saws", waits=False)
+    page = crib.page("ada", f"/sessions/{session_id}")
+    waiting = card(page, "order_parts")
+    expect(waiting).to_contain_text("waits for a decision")
+    waiting.get_by_role("button", name="Approve").first.click()
+    client.resume_prompt(session_id)
+    expect(waiting).to_contain_text("Approved by ada")
+    expect(waiting).to_contain_text("completed")
+    expect(transcript(page)).to_contain_text("more of saws are ordered")
+
+
+def test_progress_comes_in_place_and_a_call_is_cancelled(crib: Crib) -> None:
+    """One card, whose progress and output change; its cancel button stops the call."""
+    crib.operations("ada").create_session("ada:slow")
+    page = crib.page("ada", "/sessions/ada:slow")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    with meanwhile(crib, "ada:slow", "count_slowly"):
+        running = card(page, "count_slowly")
+        expect(running).to_contain_text("one of three")
+        expect(running).to_contain_text("first shelf")
+        call(crib, "ada:slow", "open_gate")
+        expect(running).to_contain_text("completed")
+    expect(transcript(page).locator("[data-call]")).to_have_count(2)
+    with meanwhile(crib, "ada:slow", "slow"):
+        card(page, "slow").get_by_role("button", name="Cancel the call").click()
+        expect(card(page, "slow")).to_contain_text("failed")
+
+
+def test_the_text_of_a_model_is_shown_while_it_is_written(crib: Crib) -> None:
+    """Before its reply is recorded."""
+    crib.operations("ada").create_session("ada:live")
+    page = crib.page("ada", "/sessions/ada:live")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    page.evaluate(
+        """() => {
+          window.seen = [];
+          new MutationObserver(() => {
+            const live = document.querySelector("[data-live]");
+            if (live) window.seen.push(live.textContent);
+          }).observe(document.body, {subtree: true, childList: true, characterData: true});
+        }"""
+    )
+    crib.operations("ada").send_prompt("ada:live", "how many are there?")
+    expect(transcript(page)).to_contain_text("There are 2 saws and 120 bolts.")
+
+
+def test_an_event_has_a_link_and_the_arrow_keys_move(crib: Crib, shop: str) -> None:
+    """The address names the event; the details follow the keys, and Escape closes them."""
+    page = crib.page("ada", f"/sessions/{shop}")
+    card(page, "order_parts").get_by_role("button", name="Show the details").click()
+    expect(page).to_have_url(f"{crib.url}/sessions/{shop}?event=37")
+    pane = page.get_by_role("group", name="Details of the event")
+    expect(pane).to_contain_text("#37")
+    page.keyboard.press("ArrowUp")
+    expect(pane).to_contain_text("#36")
+    page.keyboard.press("Escape")
+    expect(pane).to_have_count(0)
+
+    page.goto(f"/sessions/{shop}?event=13")
+    expect(pane).to_contain_text("#13")
+    expect(transcript(page).locator("[data-selected='true']")).to_be_in_viewport()
+
+
+def seqs(page: Page) -> list[int]:
+    """The numbers of the events that the page has read, by its cards."""
+    numbers = (
+        transcript(page)
+        .locator("[data-call]")
+        .evaluate_all("cards => cards.map(card => Number(card.dataset.call.replace(/\\D+/g, '')))")
+    )
+    return sorted(numbers)
+
+
+def test_a_lost_connection_leaves_no_gap(crib: Crib) -> None:
+    """Events that happen while the page is offline appear once when it is back."""
+    crib.operations("ada").create_session("ada:offline")
+    page = crib.page("ada", "/sessions/ada:offline", allow=["ERR_INTERNET_DISCONNECTED", "Failed"])
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    call(crib, "ada:offline", "stock_level", part="saws")
+    expect(transcript(page).locator("[data-call]")).to_have_count(1)
+    page.context.set_offline(True)
+    for _ in range(3):
+        call(crib, "ada:offline", "stock_level", part="bolts")
+    page.context.set_offline(False)
+    expect(transcript(page).locator("[data-call]")).to_have_count(4, timeout=15_000)
+    call(crib, "ada:offline", "stock_level", part="nuts")
+    expect(transcript(page).locator("[data-call]")).to_have_count(5)
+
+
+def test_a_restarted_server_leaves_no_gap(crib: Crib) -> None:
+    """An open page says that the connection is lost, and shows each event once afterwards."""
+    client = crib.operations("ada")
+    client.create_session("ada:restart")
+    lost = ["ERR_", "Failed to load", "404", "502", "503"]
+    page = crib.page("ada", "/sessions/ada:restart", allow=lost)
+    call(crib, "ada:restart", "stock_level", part="saws")
+    expect(transcript(page).locator("[data-call]")).to_have_count(1)
+    crib.kill()
+    expect(page.get_by_text("Connection lost, trying again")).to_be_visible()
+    crib.start()
+    expect(page.get_by_text("Not open on this server")).to_be_visible(timeout=20_000)
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=15_000)
+    call(crib, "ada:restart", "stock_level", part="nuts")
+    expect(transcript(page).locator("[data-call]")).to_have_count(2)
+
+
+def test_sessions_are_forked_closed_and_deleted(crib: Crib, shop: str) -> None:
+    """From the menu of the session, by an admin."""
+    page = crib.page("ada", f"/sessions/{shop}", allow=["404"])
+    menu = page.get_by_role("button", name="Actions of the session")
+    menu.click()
+    page.get_by_role("menuitem", name="Fork").click()
+    expect(page.get_by_text("The fork is open")).to_be_visible()
+    expect(page).not_to_have_url(f"{crib.url}/sessions/{shop}")
+    expect(transcript(page)).to_contain_text("It did not work.")
+    menu.click()
+    page.get_by_role("menuitem", name="Close").click()
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    menu.click()
+    page.get_by_role("menuitem", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("The session is deleted")).to_be_visible()
+    expect(page).to_have_url(f"{crib.url}/sessions")
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing(crib: Crib, shop: str, size: tuple[int, int], theme: Any) -> None:
+    """On the list, on a session, and with the details of an event."""
+    page = crib.page("ada", "/sessions", size=size, theme=theme)
+    expect(page.get_by_role("link", name="how many are there?").first).to_be_visible()
+    check_axe(page)
+    page.goto(f"/sessions/{shop}?event=13")
+    expect(page.get_by_role("group", name="Details of the event")).to_contain_text("#13")
+    check_axe(page)
