@@ -506,6 +506,7 @@ export const messages = {
     forProgram: "For the program",
     failure: "Failed",
     noResult: "There is no result",
+    emptyText: "empty text",
     noText: "The model got an empty text",
     whole: "The model saw a part of this result.",
     openWhole: "Show the whole result",
@@ -622,8 +623,8 @@ export const messages = {
     waterfallEmpty: "Nothing has run yet.",
     waiting: "waiting",
     running: "running",
-    bar: (name: string, waited: string | null, ran: string | null, state: string) =>
-      [name, waited === null ? null : `waited ${waited}`, ran === null ? null : `ran ${ran}`, state]
+    bar: (waited: string | null, ran: string | null, state: string) =>
+      [waited === null ? null : `waited ${waited}`, ran === null ? null : `ran ${ran}`, state]
         .filter((part) => part !== null)
         .join(", "),
     barStates: { open: "not finished", ok: "ok", failed: "failed" },
@@ -682,7 +683,7 @@ export const messages = {
     showConversations: "Conversations",
     waiting: "waits",
     hello: "What can I do for you?",
-    agent: (model: string, provider: string) => `${model} at ${provider}`,
+    agent: (model: string, adapter: string) => `${model} (${adapter})`,
     agentUnknown: "a model of your own",
     answeredBy: "Answered by",
     toolCount: (count: number) => plural(count, "tool", "tools"),
@@ -732,12 +733,15 @@ export const messages = {
     inTerminal: "In a terminal, while this server runs",
     inTerminalHint: "On another machine, put your token into TOOLCRIB_TOKEN first.",
     inTerminalResume: "Only take up the answer that waits or was cut off",
-    inEditor: "In an editor that speaks the Agent Client Protocol",
     inEditorHint: (id: string) =>
-      `Make this the agent's command in the settings of the editor, and load the session ${id}.`,
-    withoutServer: "In a terminal, when this server is stopped",
+      `In an editor that speaks the Agent Client Protocol, make this the agent's command, and load the session ${id}:`,
+    withoutServer: "In another process, on the same store",
     withoutServerHint:
-      "In the folder of its toolcrib.yaml. While the server has the session open, no other process may write it.",
+      "In the folder of toolcrib.yaml, when this server is stopped or has let go of the session: only one process writes it.",
+    letGo: "Let go of it here",
+    closed: "This session is not open at this server. Another process may be at it.",
+    openHere: "Open it here",
+    noTokens: "tokens not counted",
     transcript: "Open as a session",
     readOnly: "You may read this conversation; its owner talks to the agent.",
     readOnlyNew:
@@ -750,26 +754,9 @@ export const messages = {
     conversation: "Conversation",
     openConversation: (title: string) => `Open the conversation ${title}`,
     jumpToEnd: "To the newest",
+    answer: "Answer",
+    decline: "Decline to answer",
     reasoning: "How the model thought about it",
-    progressOf: (tool: string) => `Progress of ${tool}`,
-    decided: (kind: string, actor: string, reason: string) =>
-      [`Decision: ${kind}`, actor && `by ${actor}`, reason && `(${reason})`]
-        .filter(Boolean)
-        .join(" "),
-    callStatus: {
-      writing: "being written",
-      proposed: "proposed",
-      waiting: "waits",
-      approved: "approved",
-      running: "running",
-      asking: "asks",
-      deferred: "goes on elsewhere",
-      completed: "done",
-      failed: "failed",
-      denied: "denied",
-      expired: "expired",
-      in_doubt: "in doubt",
-    },
   },
   // --- tools ---
   tools: {
@@ -901,18 +888,11 @@ export const messages = {
     title: "Run it",
     lead: (principal: string) =>
       `The call goes through the real gate, as ${principal}, in a session of its own. It is recorded as an operator call over the console.`,
-    form: "Form",
-    json: "JSON",
-    views: "How to write the arguments",
-    editor: "Arguments as JSON",
-    noArguments: "The tool takes no arguments.",
     run: "Run",
     running: "Running",
     stop: "Stop",
-    stopping: "Stopping",
     explain: "Explain the policy",
     notObject: "Write a JSON object: { … }.",
-    notJson: (message: string) => `This is not JSON: ${message}`,
     faults: "Correct these first:",
     fault: (pointer: string, message: string) => `${pointer || "/"}: ${message}`,
     started: "The session is being opened.",
