@@ -198,7 +198,9 @@ _CREDENTIALS: Final = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-_HINTS: Final = re.compile(r"authorization|bearer|cookie|csrf|token=|code=|secret=|tc_|s[cs]_|eyJ", re.I)
+_HINTS: Final = re.compile(
+    r"authorization|bearer|cookie|csrf|token=|code=|secret=|tc_|s[cs]_|eyJ", re.IGNORECASE
+)
 
 
 def without_credentials(text: str) -> str:
