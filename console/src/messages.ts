@@ -575,6 +575,7 @@ export const messages = {
     actors: { person: "", rule: "rule ", grant: "grant ", timeout: "" },
     deadlinePassed: "the deadline",
     text: "Text",
+    attachments: "Attachments",
     everything: "Everything in this event",
     ofCall: "Events of this call",
     versions: {
