@@ -82,7 +82,8 @@ def transcript(page: Page) -> Locator:
 
 def card(page: Page, tool: str) -> Locator:
     """The last call of a tool."""
-    return transcript(page).locator(f"[data-call]:has(strong:text-is('{tool}'))").last
+    cards = transcript(page).locator("[data-call]")
+    return cards.filter(has=page.get_by_text(tool, exact=True)).last
 
 
 def call(crib: Crib, session_id: str, tool: str, **arguments: Any) -> Any:

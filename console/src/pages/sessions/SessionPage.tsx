@@ -23,6 +23,8 @@ import { useTranscriptActions } from "@/pages/sessions/useTranscriptActions";
 import styles from "@/pages/sessions/SessionPage.module.css";
 
 const LOOK_AGAIN = 5_000;
+/** From so many pixels on there is room for the waterfall above the transcript. */
+const WIDE = 900;
 
 /** One session: its transcript, live, and the details of the chosen event. */
 export function SessionPage() {
@@ -173,6 +175,7 @@ function Strip({
   onSelect: (seq: number) => void;
 }) {
   const now = useNow();
+  const [isWide] = useState(() => window.innerWidth >= WIDE);
   const isRunning = useMemo(
     () =>
       feed.rows.some(
@@ -182,7 +185,12 @@ function Strip({
   );
   if (feed.events.length === 0) return null;
   const end = isRunning && feed.state === "live" ? now : (feed.events.at(-1)?.at ?? now);
-  return <Waterfall events={feed.events} selected={selected} onSelect={onSelect} now={end} />;
+  return (
+    <details className={styles.strip} open={isWide}>
+      <summary>{messages.session.waterfall}</summary>
+      <Waterfall events={feed.events} selected={selected} onSelect={onSelect} now={end} />
+    </details>
+  );
 }
 
 function Nothing({ hasAny }: { hasAny: boolean }) {
