@@ -10,6 +10,7 @@ import { readState } from "@/api/inbox";
 import { can, meQuery } from "@/api/principal";
 import { queryClient } from "@/api/queries";
 import { readSearch } from "@/pages/activity/filters";
+import { readToolSearch, readToolsSearch } from "@/pages/tools/addresses";
 import { ErrorState, LoadingState } from "@/parts/State";
 import { readSessionSearch, readSessionsSearch } from "@/pages/sessions/search";
 import { NoPage } from "@/shell/NoPage";
@@ -90,12 +91,14 @@ const chat = createRoute({
 const tools = createRoute({
   getParentRoute: () => shell,
   path: "/tools",
+  validateSearch: readToolsSearch,
   component: lazyRouteComponent(() => import("@/pages/tools/ToolsPage"), "ToolsPage"),
 });
 
 const tool = createRoute({
   getParentRoute: () => shell,
   path: "/tools/$name",
+  validateSearch: readToolSearch,
   component: lazyRouteComponent(() => import("@/pages/tools/ToolPage"), "ToolPage"),
 });
 
@@ -129,6 +132,8 @@ const grants = createRoute({
 const people = createRoute({
   getParentRoute: () => shell,
   path: "/people",
+  validateSearch: (search): { search?: string } =>
+    typeof search["search"] === "string" ? { search: search["search"] } : {},
   component: lazyRouteComponent(() => import("@/pages/people/PeoplePage"), "PeoplePage"),
 });
 

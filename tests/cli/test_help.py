@@ -30,6 +30,7 @@ READS = {
     "model list",
     "policy check",
     "policy explain",
+    "policy preview",
     "questions list",
     "run",
     "sessions list",

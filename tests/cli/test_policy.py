@@ -223,3 +223,51 @@ def test_rules_are_compared_with_the_arguments_of_the_real_tools(
         f'{file}:3: error: rule "rule 1": {told}{file}:5: warning: rule "rule 2": {told}'
     )
     assert done.stdout == f"{file}: 3 rules, 1 errors, 1 warnings\n"
+
+
+PAY_TOOLS = """\
+from typing import Annotated
+
+from pydantic import Field
+
+from toolcrib import tool
+
+
+@tool
+def pay(
+    amount: int, pin: Annotated[str | None, Field(json_schema_extra={"writeOnly": True})] = None
+) -> str:
+    '''Pay.'''
+    return "paid"
+"""
+
+
+def test_a_preview_says_which_past_calls_a_draft_would_have_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same operation as on a server, on the store and the policy of the project."""
+    (tmp_path / "pay_tools.py").write_text(PAY_TOOLS, "utf-8")
+    (tmp_path / "policy.yaml").write_text("version: 1\nunmatched: allow\n", "utf-8")
+    (tmp_path / "toolcrib.yaml").write_text(
+        "tools: {modules: [pay_tools]}\npolicy: policy.yaml\nstore: crib.sqlite3\n", "utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    for arguments in ('{"amount": 5}', '{"amount": 50}', '{"amount": 1, "pin": "1234"}'):
+        call = ["tools", "call", "pay", "--arguments", arguments]
+        assert CliRunner().invoke(app, call).exit_code == 0
+    (tmp_path / "draft.yaml").write_text(
+        "version: 1\nunmatched: allow\nrules:\n"
+        "  - {id: large, ask: pay, arguments: {/amount: {min: 50}}}\n"
+        "  - {id: pins, deny: pay, arguments: {/pin: '1234'}}\n",
+        "utf-8",
+    )
+
+    done = invoke("preview", "--draft", "draft.yaml")
+    assert (done.exit_code, done.stderr.count("cannot be told")) == (0, 1)
+    first = done.stdout.splitlines()[0]
+    assert first == "3 past calls: 1 would have changed, 1 would not, 1 cannot be told"
+    assert "allow -> ask" in done.stdout
+
+    data = invoke("preview", "--rule", "deny: pay", "--json")
+    assert json.loads(data.stdout)["changed"] == 3
+    assert invoke("preview").exit_code == 2

@@ -14,13 +14,14 @@ from playwright.sync_api import Page, expect
 from tests.console.browser_page import PHONE, check_axe
 
 if TYPE_CHECKING:
-    from tests.console.crib import Crib
+    from tests.console.crib import Crib, Person
 
 
 @pytest.fixture(scope="module", autouse=True)
 def played(crib: Crib) -> None:
     """Bob asks for the stock three times, breaks the till and asks for an order; ada once."""
-    for person, calls in (("bob", 3), ("ada", 1)):
+    plays: tuple[tuple[Person, int], ...] = (("bob", 3), ("ada", 1))
+    for person, calls in plays:
         client = crib.operations(person)
         session = client.create_session()
         for _ in range(calls):

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.console.browser_page import PHONE, check_axe
 from tests.console.crib import POLICY, TOOLS, crib_in
@@ -42,7 +42,7 @@ def crib(tmp_path_factory: pytest.TempPathFactory, built_page: None) -> Any:
         yield started
 
 
-def editor(page: Page) -> Any:
+def editor(page: Page) -> Locator:
     return page.locator(".cm-content")
 
 

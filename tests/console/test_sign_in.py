@@ -9,6 +9,8 @@ from playwright.sync_api import expect
 from tests.console.browser_page import PHONE, check_axe
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
     from tests.console.crib import Crib
 
 REFUSED = ("status of 401",)
@@ -71,6 +73,37 @@ def test_signing_out_ends_it(crib: Crib) -> None:
     page.goto("/sessions")
 
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def end_sign_in(crib: Crib, page: Page) -> None:
+    """End the sign-in of a page behind its back."""
+    me = page.context.request.get(f"{crib.url}/v1/me").json()
+    answer = page.context.request.post(
+        f"{crib.url}/v1/sign-out",
+        data={},
+        headers={"Origin": crib.url, "Toolcrib-CSRF": me["csrf"]},
+    )
+    assert answer.ok
+
+
+def test_an_ended_sign_in_is_told_and_the_page_goes_on(crib: Crib) -> None:
+    """A page whose sign-in has ended says so, keeps what was typed, and goes on after the next."""
+    page = crib.page("ada", "/people", allow=REFUSED)
+    page.get_by_role("button", name="New token").click()
+    page.get_by_label("Name", exact=True).fill("somebody")
+    end_sign_in(crib, page)
+    page.get_by_role("checkbox", name="caller").check()
+    page.get_by_role("button", name="Make the token").click()
+    again = page.get_by_role("dialog", name="Your sign-in has ended")
+    expect(again).to_be_visible()
+    check_axe(page)
+    again.get_by_label("Token").fill(crib.token("ada"))
+    again.get_by_role("button", name="Sign in").click()
+    expect(again).to_be_hidden()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("somebody")
+    page.get_by_role("button", name="Make the token").click()
+
+    expect(page.get_by_text("shown once")).to_be_visible()
 
 
 def test_the_sign_in_fits_a_phone_in_the_dark(crib: Crib) -> None:

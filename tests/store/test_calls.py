@@ -279,6 +279,15 @@ async def test_sums_count_calls_failures_tokens_and_cost(priced: Store, clock: F
     newest = max(row.at for row in rows(priced) if row.tool == "pay")
     by_id = {each.key: each for each in priced.call_sums(CallQuery(), "tool_id")}
     assert (by_id["python/pay"].calls, by_id["python/pay"].last_at) == (5, newest)
+    minutes = priced.call_sums(CallQuery(), "minute")
+    assert sum(each.calls for each in minutes) == 8
+    assert all(str(each.key).startswith("1970-01-12T13:") for each in minutes)
+    (hour,) = priced.call_sums(CallQuery(), "hour")
+    assert (hour.key, hour.calls) == ("1970-01-12T13:00Z", 8)
+    statuses = {each.key: each.calls for each in priced.call_sums(CallQuery(), "status")}
+    assert (statuses["failed"], sum(statuses.values())) == (1, 8)
+    (failed,) = priced.call_sums(CallQuery(statuses=("failed",)), "day")
+    assert (failed.calls, failed.failures) == (1, 1)
     (bob,) = priced.call_sums(CallQuery(principal="bob"), "principal")
     assert (bob.key, bob.calls, bob.requests, bob.cost) == ("bob", 1, 2, 0.3)
 

@@ -7,6 +7,9 @@ export interface Column<Row> {
   label: string;
   cell: (row: Row) => ReactNode;
   align?: "start" | "end";
+  /** What the head shows in place of the label, such as a link that orders by the column. */
+  head?: ReactNode;
+  sorted?: "ascending" | "descending" | undefined;
 }
 
 /** A table; below 640 pixels each row is a card with the labels of its columns. */
@@ -28,8 +31,13 @@ export function Table<Row>({
         <thead>
           <tr>
             {columns.map((column) => (
-              <th key={column.id} scope="col" data-align={column.align ?? "start"}>
-                {column.label}
+              <th
+                key={column.id}
+                scope="col"
+                data-align={column.align ?? "start"}
+                aria-sort={column.sorted}
+              >
+                {column.head ?? column.label}
               </th>
             ))}
           </tr>

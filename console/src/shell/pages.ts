@@ -38,7 +38,7 @@ const ENTRIES: NavigationEntry[] = [
   { to: "/inbox", label: messages.shell.inbox, icon: Inbox, roles: EVERYBODY },
   { to: "/sessions", label: messages.shell.sessions, icon: ListTree, roles: READERS },
   { to: "/chat", label: messages.shell.chat, icon: MessageSquare, roles: READERS },
-  { to: "/tools", label: messages.shell.tools, icon: Wrench, roles: READERS },
+  { to: "/tools", label: messages.shell.tools, icon: Wrench, roles: EVERYBODY },
   { to: "/servers", label: messages.shell.servers, icon: Server, roles: READERS },
   { to: "/activity", label: messages.shell.activity, icon: Activity, roles: READERS },
   { to: "/policy", label: messages.shell.policy, icon: ScrollText, roles: ["approver", "auditor"] },

@@ -1,4 +1,4 @@
-"""`toolcrib policy`: check a policy file, and explain its decision about a call."""
+"""`toolcrib policy`: check a policy file, explain its decisions, and try a draft on past calls."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ import typer
 
 from toolcrib.cli.arguments import read_arguments
 from toolcrib.cli.output import fail, show, show_json, show_note
+from toolcrib.cli.policy_preview import read_preview, show_preview
 from toolcrib.cli.project_options import current_project
-from toolcrib.cli.runtime_options import TOOL_OPTIONS, RuntimeOptions, takes_runtime_options
+from toolcrib.cli.runtime_options import (
+    HOST_OPTIONS,
+    TOOL_OPTIONS,
+    RuntimeOptions,
+    takes_runtime_options,
+)
 from toolcrib.cli.service import TokenFile, Url, chosen_url, open_hosted_service, plain
 from toolcrib.cli.tools import session_of
 from toolcrib.errors import InvalidPolicy
@@ -22,7 +28,9 @@ if TYPE_CHECKING:
     from toolcrib.approval.policy_lint import Caution, ToolArguments
     from toolcrib.approval.rule import Effect
 
-app = typer.Typer(help="Check policy files and explain what they decide.", no_args_is_help=True)
+app = typer.Typer(
+    help="Check policy files, explain what they decide, and try drafts.", no_args_is_help=True
+)
 
 _COLOURS: dict[Effect, str] = {"allow": "green", "ask": "yellow", "deny": "red"}
 
@@ -165,6 +173,60 @@ def explain(
     _show_explanation(policy.explain(subject), json=json)
     if not facts:
         _warn_if_misspelt(tool, policy)
+
+
+@app.command()
+@takes_runtime_options(*HOST_OPTIONS)
+def preview(
+    options: RuntimeOptions,
+    draft: Annotated[
+        Path | None, typer.Option("--draft", metavar="FILE", help="The draft, a whole policy.")
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option("--rule", metavar="YAML", help="One rule more, in its place.")
+    ] = None,
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="Calls from then on: 7d, 12h, 2026-11-17T08:00.")
+    ] = "7d",
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Calls before then.")] = None,
+    tool: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Calls of a tool, or of a pattern.")
+    ] = None,
+    principal: Annotated[
+        str | None, typer.Option("--by", metavar="NAME", help="Calls of this principal.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("-n", "--limit", min=1, help="How many calls to look at, at most.")
+    ] = 10_000,
+    url: Url = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Say which past calls a draft would have judged otherwise than the policy in force.
+
+    The calls are those of a server, or of the store and the policy of the project or the options.
+    Calls that depend on a redacted value are counted as unknown.
+
+    Example: toolcrib policy preview --draft new.yaml --since 7d --url http://127.0.0.1:8420
+    """
+    if (draft is None) == (rule is None):
+        raise typer.BadParameter("name what to try: --draft FILE or --rule YAML")
+    text = None if draft is None else _draft_text(draft)
+    params = {"since": since, "until": until, "tool": tool, "principal": principal, "rule": rule}
+    if options.store is None and chosen_url(url) is None:
+        raise typer.BadParameter("name past calls: --store FILE or --url URL, or in toolcrib.yaml")
+    options = replace(options, hooks=None)
+    with open_hosted_service(options, url, token_file, needs_tools=False) as service:
+        result = read_preview(service, text, params, limit)
+    if json:
+        show_json(result)
+    else:
+        show_preview(result)
+
+
+def _draft_text(file: Path) -> str:
+    _load(file)
+    return file.read_text("utf-8-sig")
 
 
 def _ref(tool: str, source: str | None, place: Place | None, facts: dict[str, Any]) -> ToolRef:

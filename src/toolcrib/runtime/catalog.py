@@ -5,8 +5,8 @@ provider and of mounted MCP servers, with those that sessions do not get and the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.turn_tools import why_not_offered
 from toolcrib.runtime.catalog_messages import ToolVisibility
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from toolcrib.tools.tool import Tool
 
 
+EVERY_SESSION: Final = ToolVisibility(requires=[])
+
+
 @dataclass(frozen=True, slots=True)
 class ListedTool:
     """A tool of the runtime. One that is no valid tool is known by its name and source alone."""
@@ -33,7 +36,7 @@ class ListedTool:
     prepared: PreparedTool | None
     withheld: str | None = None
     """Why no session gets it, or nobody can call it now."""
-    visibility: ToolVisibility = field(default_factory=ToolVisibility)
+    visibility: ToolVisibility = EVERY_SESSION
 
     @property
     def is_callable(self) -> bool:

@@ -4,7 +4,7 @@ about a call of one, and the mounted MCP servers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Le
@@ -37,7 +37,7 @@ class RuleInForce:
     line: int | None = None
     deadline_seconds: float | None = None
     """How long a call waits for approval; None is without end."""
-    approvers: list[QuorumFacts] = field(default_factory=list[QuorumFacts])
+    approvers: list[QuorumFacts]
     """Who has to approve; empty is one approver, whoever it is."""
 
 
@@ -45,7 +45,7 @@ class RuleInForce:
 class ToolVisibility:
     """Which sessions have a tool."""
 
-    requires: list[str] = field(default_factory=list[str])
+    requires: list[str]
     """Only those whose client has these capabilities."""
     is_conditional: bool = False
     """Only those for which a condition of the host holds."""
@@ -95,12 +95,10 @@ class CatalogEntry:
     """What would become of a call by the principal that asks."""
     rule_for_others: RuleInForce
     """What would become of a call by somebody whom no rule names."""
-    depends_on: list[Literal["arguments", "principal"]] = field(
-        default_factory=list[Literal["arguments", "principal"]]
-    )
+    depends_on: list[Literal["arguments", "principal"]]
     """What the rules about the tool look at besides the tool itself."""
-    visibility: ToolVisibility = field(default_factory=ToolVisibility)
-    statistics: ToolStatistics = field(default_factory=ToolStatistics)
+    visibility: ToolVisibility
+    statistics: ToolStatistics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +127,7 @@ class Catalog:
     tools: list[CatalogEntry]
     total: int
     """How many tools pass the filters, on all pages."""
-    sources: list[str] = field(default_factory=list[str])
+    sources: list[str]
     """The sources of all tools that the principal sees, whatever the filters."""
     of_everybody: bool = False
     """Whether the statistics are of everybody's calls, or only of the principal's sessions."""
@@ -176,15 +174,15 @@ class CatalogTool:
     parameters: dict[str, Any]
     """The JSON Schema of its arguments."""
     output_schema: dict[str, Any] | None = None
-    examples: list[ExampleFacts] = field(default_factory=list[ExampleFacts])
+    examples: list[ExampleFacts]
     timeout: float | None = None
-    uses: list[str] = field(default_factory=list[str])
+    uses: list[str]
     """The tools that it may call."""
     kind: str | None = None
     """The capability of the provider that the tool is."""
-    parts: dict[str, str] = field(default_factory=dict[str, str])
+    parts: dict[str, str]
     """What the digest covers, in words."""
-    namesakes: list[str] = field(default_factory=list[str])
+    namesakes: list[str]
     """The sources of other tools of that name."""
 
 
@@ -234,10 +232,10 @@ class PolicyExplanation:
     """`invalid`: the arguments do not fit, so that nobody is asked and nothing runs."""
     verdict: RuleInForce | None = None
     """None when the arguments do not fit."""
-    rules: list[RuleFacts] = field(default_factory=list[RuleFacts])
+    rules: list[RuleFacts]
     grant: GrantInForce | None = None
-    faults: list[ArgumentFault] = field(default_factory=list[ArgumentFault])
-    notes: list[str] = field(default_factory=list[str])
+    faults: list[ArgumentFault]
+    notes: list[str]
     """What may still make it otherwise: hooks, the tool's own question, a tool that is withheld."""
     has_policy: bool = True
 
@@ -251,7 +249,7 @@ class ToolChangeFacts:
     kind: ChangeKind
     old_digest: str | None = None
     new_digest: str | None = None
-    changes: list[str] = field(default_factory=list[str])
+    changes: list[str]
     """What is different, in words."""
 
 
@@ -281,11 +279,11 @@ class ServerFacts:
     next_attempt_at: float | None = None
     latency_seconds: float | None = None
     """How long it took to list its tools, the last time."""
-    tools: list[str] = field(default_factory=list[str])
+    tools: list[str]
     """The names of the tools that it has here."""
-    withheld: dict[str, str] = field(default_factory=dict[str, str])
+    withheld: dict[str, str]
     """Its tools that are not served, with the reason."""
-    changes: list[ToolChangeFacts] = field(default_factory=list[ToolChangeFacts])
+    changes: list[ToolChangeFacts]
     """What became of its tools since the runtime started, newest first."""
     approval: Literal["always", "policy"] = "always"
     session_id: str | None = None

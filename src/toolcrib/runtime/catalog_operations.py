@@ -81,7 +81,15 @@ async def get_catalog_tool(service: Service, params: OneCatalogTool, who: Princi
     ]
     prepared = tool.prepared
     if prepared is None:
-        return CatalogTool(entry=entry, description="", parameters={}, namesakes=namesakes)
+        return CatalogTool(
+            entry=entry,
+            description="",
+            parameters={},
+            examples=[],
+            uses=[],
+            parts={},
+            namesakes=namesakes,
+        )
     declared = prepared.tool
     output_schema = declared.output_schema
     return CatalogTool(

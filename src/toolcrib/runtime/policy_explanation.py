@@ -183,6 +183,7 @@ async def explain(
         principal=caller.principal or "",
         groups=sorted(caller.groups),
         outcome="invalid",
+        rules=[],
         faults=faults,
         notes=_notes(config, tool),
         has_policy=config.policy is not None,

@@ -57,6 +57,8 @@ _STREAM_PATHS: Final = (MCP_PATH, "/v1/ui-stream", "/v1/ag-ui")
 """Where clients need not say that they accept events: `*/*` will do."""
 PRINCIPAL: Final = "toolcrib.principal"
 """Where the scope of an authenticated request has its principal."""
+CONSOLE: Final = "console"
+"""The transport of whoever signed in with a browser."""
 _LOGIN: Final = "toolcrib.login"
 _COOKIE_PATHS: Final = "/v1/"
 """Where a browser may use its sign-in. Pages of other protocols send tokens."""
@@ -338,7 +340,9 @@ class AuthMiddleware:
             challenge = (b"www-authenticate", self._resource.challenge(path, None))
             await refuse(scope, send, _NO_TOKEN, (challenge,))
             return
-        scope[PRINCIPAL], scope[_LOGIN] = _over(login.principal, kind), login
+        # The record tells the calls of a person at the console from those of programs.
+        transport = kind if login.sign_in is None else CONSOLE
+        scope[PRINCIPAL], scope[_LOGIN] = _over(login.principal, transport), login
         is_event_stream = path.startswith(_STREAM_PATHS) or accepts_events(headers)
         if kind == "websocket" or is_event_stream or self._any_may_stream:
             await self._streams.run(self._app, login, scope, receive, send)

@@ -234,6 +234,23 @@ async def test_sign_out_ends_the_sign_in(tmp_path: Path) -> None:
     assert "sign in again" in me.json()["error"]["message"]
 
 
+async def test_a_call_from_the_console_says_so_in_the_record(tmp_path: Path) -> None:
+    """An operator call is told from the call of a program by its transport, which no client can
+    claim: it is that of a sign-in.
+    """
+    async with crib_in(tmp_path) as crib:
+        headers = await crib.signed_in()
+        token = {"Authorization": f"Bearer {(tmp_path / 'token').read_text().strip()}"}
+        for credential in (headers, token):
+            session = await crib.client.post("/v1/sessions", json={}, headers=credential)
+            path = f"/v1/sessions/{session.json()['session_id']}/tools/none/call"
+            called = await crib.client.post(path, json={}, headers=credential)
+            assert called.status_code == 200, called.text
+        calls = (await crib.client.get("/v1/calls", headers=token)).json()["calls"]
+
+    assert [call["transport"] for call in calls] == ["http", "console"]
+
+
 async def test_a_sign_in_ends_with_its_token_and_so_do_its_streams(tmp_path: Path) -> None:
     """A revoked token ends the sign-in by it, and the event streams that are open."""
     async with crib_in(tmp_path) as crib:

@@ -13,6 +13,8 @@ export interface SchemaFormProps {
   schema: object;
   value: unknown;
   onChange: (value: unknown) => void;
+  /** Hears whether the text is JSON, so that nobody sends an earlier value than the one shown. */
+  onText?: (isJson: boolean) => void;
   /** What the server refused; each is marked at its field. */
   faults?: readonly Fault[];
   /** Whether texts are secrets, which are not shown while they are typed. */
@@ -27,17 +29,16 @@ export interface SchemaFormProps {
 export function SchemaForm(props: SchemaFormProps) {
   const id = useId().replaceAll(/[^A-Za-z0-9]/g, "");
   const [isText, setIsText] = useState(false);
+  const toggle = () => {
+    setIsText(!isText);
+    props.onText?.(true);
+  };
   const unplaced = (props.faults ?? []).filter((fault) => fault.pointer === "");
   return (
     <div className={styles.frame}>
       {props.isSecret !== true && (
         <div className={styles.switch}>
-          <Button
-            size="small"
-            look="quiet"
-            aria-pressed={isText}
-            onClick={() => setIsText(!isText)}
-          >
+          <Button size="small" look="quiet" aria-pressed={isText} onClick={toggle}>
             {messages.form.asJson}
           </Button>
         </div>
@@ -59,7 +60,7 @@ export function SchemaForm(props: SchemaFormProps) {
 }
 
 /** The value as text. What is no JSON stays in the field, and the last JSON is the value. */
-function JsonText({ value, onChange, faults, isDisabled }: SchemaFormProps) {
+function JsonText({ value, onChange, onText, faults, isDisabled }: SchemaFormProps) {
   const [text, setText] = useState(() => JSON.stringify(value, null, 2) ?? "");
   const [isJson, setIsJson] = useState(true);
   const change = (next: string) => {
@@ -67,8 +68,10 @@ function JsonText({ value, onChange, faults, isDisabled }: SchemaFormProps) {
     try {
       onChange(JSON.parse(next) as unknown);
       setIsJson(true);
+      onText?.(true);
     } catch {
       setIsJson(false);
+      onText?.(false);
     }
   };
   const told = (faults ?? []).map((fault) => `${fault.pointer} ${fault.message}`).join("; ");

@@ -78,9 +78,11 @@ function useLines(text: string, language: Language): readonly (readonly CodePiec
   useEffect(() => {
     if (language === "text" || text.length > MOST_CHARACTERS) return;
     let isGone = false;
-    void import("./highlight").then(({ highlightedLines }) => {
-      if (!isGone) setColoured({ text, lines: highlightedLines(text, language) });
-    });
+    void import("./highlight")
+      .then(({ highlightedLines }) => highlightedLines(text, language))
+      .then((lines) => {
+        if (!isGone) setColoured({ text, lines });
+      });
     return () => {
       isGone = true;
     };

@@ -52,7 +52,7 @@ export function FilesDiff({ files, copied }: { files: readonly PatchFile[]; copi
   const size = sizeOf(files);
   return (
     <div className={styles.block}>
-      <p className={styles.quiet}>
+      <p className={`${styles.quiet} ${styles.size}`}>
         {messages.values.diffSize(size.added, size.removed)}
         {copied === undefined ? null : <CopyButton text={copied} />}
       </p>

@@ -1,3 +1,4 @@
+import { messages } from "@/messages";
 import { Text } from "@/parts/untrusted";
 
 import { Code } from "./Code";
@@ -22,6 +23,8 @@ export function Value({ view, label }: { view: View; label?: string }) {
     case "table":
       return <ValueTable columns={view.columns} rows={view.rows} label={label} />;
     case "scalar":
+      if (view.text === "")
+        return <span className={styles.empty}>{messages.values.emptyText}</span>;
       return (
         <span className={styles.scalar}>
           <Text text={view.text} lines />

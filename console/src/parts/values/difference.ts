@@ -24,6 +24,7 @@ export function difference(before: string, after: string): readonly PatchLine[] 
       kind: "place",
       text: `@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`,
     } as const,
-    ...readHunks(hunk.lines.join("\n")),
+    // A text in arguments need not end with a line break.
+    ...readHunks(hunk.lines.filter((line) => !line.startsWith("\\")).join("\n")),
   ]);
 }

@@ -14,17 +14,17 @@ const CODE: Readonly<Record<Language, string>> = {
 };
 
 describe("highlightedLines", () => {
-  it("changes nothing of the code, in any language", () => {
+  it("changes nothing of the code, in any language", async () => {
     for (const [language, code] of Object.entries(CODE)) {
-      const lines = highlightedLines(code, language as Language);
+      const lines = await highlightedLines(code, language as Language);
       const joined = lines.map((line) => line.map((piece) => piece.text).join("")).join("\n");
       expect(joined, language).toBe(code);
     }
   });
 
-  it("finds words and comments", () => {
+  it("finds words and comments", async () => {
     for (const language of ["javascript", "python", "shell", "sql"] as const) {
-      const kinds = highlightedLines(CODE[language], language)
+      const kinds = (await highlightedLines(CODE[language], language))
         .flat()
         .map((piece) => piece.kind);
       expect(kinds, language).toContain("keyword");
@@ -32,9 +32,9 @@ describe("highlightedLines", () => {
     }
   });
 
-  it("takes broken code as it is", () => {
+  it("takes broken code as it is", async () => {
     const code = "def (((:\n  '''";
-    const lines = highlightedLines(code, "python");
+    const lines = await highlightedLines(code, "python");
     expect(lines.map((line) => line.map((piece) => piece.text).join("")).join("\n")).toBe(code);
   });
 });

@@ -1,12 +1,6 @@
 /** Code in coloured pieces. Loaded with the first code that is shown. */
 
-import { javascriptLanguage } from "@codemirror/lang-javascript";
-import { jsonLanguage } from "@codemirror/lang-json";
-import { pythonLanguage } from "@codemirror/lang-python";
-import { StandardSQL } from "@codemirror/lang-sql";
-import { yamlLanguage } from "@codemirror/lang-yaml";
-import { StreamLanguage } from "@codemirror/language";
-import { shell } from "@codemirror/legacy-modes/mode/shell";
+import type { Parser } from "@lezer/common";
 import { highlightCode, tagHighlighter, tags } from "@lezer/highlight";
 
 import type { Language } from "./view";
@@ -16,8 +10,6 @@ export interface CodePiece {
   readonly text: string;
   readonly kind: string | null;
 }
-
-const shellLanguage = StreamLanguage.define(shell);
 
 const highlighter = tagHighlighter([
   {
@@ -34,33 +26,42 @@ const highlighter = tagHighlighter([
   { tag: [tags.standard(tags.variableName), tags.definition(tags.variableName)], class: "name" },
 ]);
 
-function parserOf(language: Exclude<Language, "text">) {
+/**
+ * The parser of a language, loaded when it is needed. Where there is one without an editor around it
+ * that one is taken: an editor weighs five times as much.
+ */
+async function parserOf(language: Exclude<Language, "text">): Promise<Parser> {
   switch (language) {
     case "javascript":
-      return javascriptLanguage.parser;
+      return (await import("@lezer/javascript")).parser.configure({ dialect: "ts jsx" });
     case "json":
-      return jsonLanguage.parser;
+      return (await import("@lezer/json")).parser;
     case "python":
-      return pythonLanguage.parser;
-    case "shell":
-      return shellLanguage.parser;
+      return (await import("@lezer/python")).parser;
+    case "shell": {
+      const [{ StreamLanguage }, { shell }] = await Promise.all([
+        import("@codemirror/language"),
+        import("@codemirror/legacy-modes/mode/shell"),
+      ]);
+      return StreamLanguage.define(shell).parser;
+    }
     case "sql":
-      return StandardSQL.language.parser;
+      return (await import("@codemirror/lang-sql")).StandardSQL.language.parser;
     case "yaml":
-      return yamlLanguage.parser;
+      return (await import("@lezer/yaml")).parser;
   }
 }
 
 /** The lines of `code`, each in its pieces. Joined, they are the code. */
-export function highlightedLines(
+export async function highlightedLines(
   code: string,
   language: Language,
-): readonly (readonly CodePiece[])[] {
+): Promise<readonly (readonly CodePiece[])[]> {
   if (language === "text") return code.split("\n").map((text) => [{ text, kind: null }]);
   const lines: CodePiece[][] = [[]];
   highlightCode(
     code,
-    parserOf(language).parse(code),
+    (await parserOf(language)).parse(code),
     highlighter,
     (text, kind) => lines.at(-1)?.push({ text, kind: kind === "" ? null : kind }),
     () => lines.push([]),

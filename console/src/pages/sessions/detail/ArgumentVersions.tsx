@@ -104,6 +104,7 @@ function Short({ value }: { value: JsonValue }) {
   return typeof value === "object" && value !== null ? (
     <Value view={viewOf(value)} />
   ) : (
-    <Text text={typeof value === "string" ? value : JSON.stringify(value)} most={200} />
+    // In quotes, so that an empty text is seen, too.
+    <Text text={JSON.stringify(value)} most={200} />
   );
 }

@@ -64,8 +64,7 @@ interface BarButtonProps {
 function BarButton({ bar, cuts, isSelected, onSelect }: BarButtonProps) {
   const hasWaited = bar.spans.some((span) => span.kind === "waiting");
   const hasRun = bar.spans.some((span) => span.kind === "running");
-  const label = words.bar(
-    showable(bar.name),
+  const times = words.bar(
     hasWaited ? duration(bar.waited) : null,
     hasRun ? duration(bar.ran) : null,
     words.barStates[bar.state],
@@ -74,15 +73,15 @@ function BarButton({ bar, cuts, isSelected, onSelect }: BarButtonProps) {
     <button
       type="button"
       className={styles.bar}
-      aria-label={label}
       aria-current={isSelected ? "true" : undefined}
-      title={label}
+      title={`${showable(bar.name)}: ${times}`}
       onClick={() => onSelect(bar.seq)}
       data-state={bar.state}
     >
       <span className={styles.name}>
         <Text text={bar.name} most={40} />
       </span>
+      <span className="sr-only">{times}</span>
       <span className={styles.track} aria-hidden>
         {cuts.map((cut) => (
           <span key={cut} className={styles.cut} style={{ left: `${cut * 100}%` }} />
@@ -96,7 +95,9 @@ function BarButton({ bar, cuts, isSelected, onSelect }: BarButtonProps) {
           />
         ))}
       </span>
-      <span className={styles.length}>{duration(bar.waited + bar.ran)}</span>
+      <span className={styles.length} aria-hidden>
+        {duration(bar.waited + bar.ran)}
+      </span>
     </button>
   );
 }
