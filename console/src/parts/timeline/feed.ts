@@ -118,12 +118,25 @@ export class SessionFeed {
     }
   }
 
-  /** Read older pages until an event is there, or all are. */
+  /** Read older pages until an event is there, or all are; they are shown together. */
   async loadTo(seq: number): Promise<void> {
-    while (this.snapshot.hasOlder && (this.events[0]?.seq ?? 0) > seq) {
-      const before = this.events[0]?.seq;
-      await this.loadOlder();
-      if (this.events[0]?.seq === before) return;
+    if (this.snapshot.isLoadingOlder || !this.snapshot.hasOlder) return;
+    let before = this.events[0]?.seq ?? 1;
+    if (before <= seq) return;
+    this.change({ isLoadingOlder: true });
+    const older: Envelope[] = [];
+    try {
+      while (before > Math.max(seq, 1)) {
+        const page = await this.source.page({ before, limit: OLDER_PAGE });
+        if (page.length === 0) break;
+        older.push(...page);
+        before = page.at(-1)?.seq ?? 1;
+      }
+      await this.prepend(older);
+    } catch (error) {
+      this.change({ error });
+    } finally {
+      this.change({ isLoadingOlder: false });
     }
   }
 
@@ -253,6 +266,7 @@ export class SessionFeed {
       for (let index = 0; index < this.events.length; index += SLICE) {
         if (index > 0) await breath();
         turns.push(this.events.slice(index, index + SLICE));
+        turns.settle();
       }
       this.turns = turns;
     } finally {
