@@ -125,6 +125,10 @@ def test_invalid_fields_are_marked_and_nothing_runs(crib: Crib) -> None:
     expect(page.get_by_text("Correct these first")).to_be_visible()
     expect(page.get_by_role("alert").filter(has_text="/count")).to_be_visible()
     check_axe(page)
+    page.get_by_role("button", name="As JSON").click()
+    page.get_by_label("JSON", exact=True).fill('{"part": "saws", "count": 1')
+    run(page)
+    expect(page.get_by_role("alert").filter(has_text="Write a JSON object").first).to_be_visible()
     assert len(crib.operations("dora").list_calls(tool="order_parts").calls) == before
 
 

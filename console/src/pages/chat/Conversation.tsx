@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { MonitorSmartphone } from "lucide-react";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 
 import { can, useMe } from "@/api/principal";
 import { messages } from "@/messages";
@@ -11,13 +11,22 @@ import { Composer } from "@/pages/chat/Composer";
 import { ContinueDialog } from "@/pages/chat/ContinueDialog";
 import { ConversationRows } from "@/pages/chat/ConversationRows";
 import { agentName } from "@/pages/chat/NewConversation";
-import { phaseOf } from "@/pages/chat/phase";
-import { cancelPrompt, resumePrompt, sendPrompt } from "@/pages/chat/prompts";
+import { lastTurn, phaseOf } from "@/pages/chat/phase";
+import { PendingApproval } from "@/pages/chat/PendingApproval";
+import { PendingQuestion } from "@/pages/chat/PendingQuestion";
+import {
+  cancelCall,
+  cancelPrompt,
+  openSession,
+  resumePrompt,
+  sendPrompt,
+} from "@/pages/chat/prompts";
 import { useSession, type SessionFacts } from "@/pages/chat/session_stream";
 import { TurnStatus } from "@/pages/chat/TurnStatus";
 import { Button } from "@/parts/Button";
 import { ErrorState, LoadingState, wordsOf } from "@/parts/State";
 import { useToast } from "@/parts/Toast";
+import type { TranscriptActions } from "@/parts/timeline/Transcript";
 import { Text } from "@/parts/untrusted";
 
 /** One conversation with the agent, as it happens. */
@@ -26,15 +35,21 @@ export function Conversation({ sessionId, agent }: { sessionId: string; agent: A
   const toast = useToast();
   const cache = useQueryClient();
   const mayCall = can(me, "caller");
-  const session = useSession(sessionId, mayCall);
+  const { session, reopen } = useSession(sessionId, mayCall);
   const phase = phaseOf(session.events, session.facts);
   const mayTalk = mayCall && isOwn(session.facts, me.principal, can(me, "admin"));
   const isAtWork = phase.name === "running" || (phase.name === "waiting" && phase.isHeld);
 
+  const isClosed = session.facts?.state !== "open";
+
+  const open = async () => {
+    await openSession(sessionId);
+    reopen();
+  };
   const send = async (text: string, key: string) => {
+    if (isClosed) await open();
     const result = await sendPrompt(sessionId, text, key);
     if (result?.status === "failed") throw new Error(result.error ?? messages.chat.failed);
-    void cache.invalidateQueries({ queryKey: ["conversations"] });
   };
   const stop = async () => {
     try {
@@ -48,8 +63,17 @@ export function Conversation({ sessionId, agent }: { sessionId: string; agent: A
       toast({ title: messages.parts.failed, detail: wordsOf(error), tone: "bad" });
     }
   };
-  const resume = () => resumePrompt(sessionId);
-  useResumption(mayTalk && phase.name === "waiting" && !phase.isHeld, resume);
+  const resume = async () => {
+    if (isClosed) await open();
+    return resumePrompt(sessionId);
+  };
+  const turn = lastTurn(session.events);
+  useEffect(() => {
+    // The list has its title, and whether it waits.
+    void cache.invalidateQueries({ queryKey: ["conversations"] });
+  }, [cache, turn, phase.name]);
+  const actions = useActions(sessionId, mayTalk);
+  useResumption(mayTalk && !isClosed && phase.name === "waiting" && !phase.isHeld, resume);
 
   if (session.error !== null) {
     return <ErrorState error={session.error} onRetry={() => window.location.reload()} />;
@@ -57,13 +81,19 @@ export function Conversation({ sessionId, agent }: { sessionId: string; agent: A
   if (!session.isLoaded) return <LoadingState />;
   return (
     <div className={styles.conversation}>
-      <ConversationHeader sessionId={sessionId} agent={agent} facts={session.facts} />
-      <ConversationRows sessionId={sessionId} session={session}>
+      <ConversationHeader
+        sessionId={sessionId}
+        agent={agent}
+        facts={session.facts}
+        mayClose={mayTalk && !isClosed && !isAtWork}
+      />
+      <ConversationRows sessionId={sessionId} session={session} actions={actions}>
         <TurnStatus
           session={session}
           phase={phase}
           onResume={mayTalk ? resume : undefined}
           onGiveUp={mayTalk ? stop : undefined}
+          onOpen={mayTalk ? open : undefined}
         />
       </ConversationRows>
       {mayTalk && agent.is_configured ? (
@@ -75,6 +105,26 @@ export function Conversation({ sessionId, agent }: { sessionId: string; agent: A
       )}
     </div>
   );
+}
+
+/** What a person can do about a call, where it is shown. */
+function useActions(sessionId: string, mayTalk: boolean): TranscriptActions {
+  const toast = useToast();
+  return useMemo(() => {
+    const decide: TranscriptActions["decide"] = (_, approval) => (
+      <PendingApproval approvalId={approval.approvalId} />
+    );
+    if (!mayTalk) return { decide };
+    return {
+      decide,
+      answer: (_, question) => <PendingQuestion question={question} sessionId={sessionId} />,
+      cancel: (call) => {
+        cancelCall(sessionId, call.callId).catch((error: unknown) =>
+          toast({ title: messages.parts.failed, detail: wordsOf(error), tone: "bad" }),
+        );
+      },
+    };
+  }, [sessionId, mayTalk, toast]);
 }
 
 /** Whether the principal may talk in a session: its owner, or an admin. */
@@ -101,10 +151,12 @@ function ConversationHeader({
   sessionId,
   agent,
   facts,
+  mayClose,
 }: {
   sessionId: string;
   agent: AgentFacts;
   facts: SessionFacts | null;
+  mayClose: boolean;
 }) {
   const [isOpen, setIsOpen] = useState(false);
   return (
@@ -124,7 +176,12 @@ function ConversationHeader({
           {messages.chat.continueElsewhere}
         </Button>
       </div>
-      <ContinueDialog sessionId={sessionId} open={isOpen} onClose={() => setIsOpen(false)} />
+      <ContinueDialog
+        sessionId={sessionId}
+        mayClose={mayClose}
+        open={isOpen}
+        onClose={() => setIsOpen(false)}
+      />
     </header>
   );
 }

@@ -2,11 +2,12 @@ import { ArrowDown } from "lucide-react";
 import { memo, useEffect, useLayoutEffect, useRef, useState, type ReactNode } from "react";
 
 import { messages } from "@/messages";
-import { CallCard } from "@/pages/chat/CallCard";
 import styles from "@/pages/chat/chat.module.css";
 import type { SessionView } from "@/pages/chat/session_stream";
 import { Button } from "@/parts/Button";
+import { CallCard } from "@/parts/timeline/CallCard";
 import type { ModelRow, Row } from "@/parts/timeline/rows";
+import type { TranscriptActions } from "@/parts/timeline/Transcript";
 import { Markdown, Text, type Source } from "@/parts/untrusted";
 
 const NEAR = 80;
@@ -17,10 +18,12 @@ const SCROLLS = { tabIndex: 0 };
 export function ConversationRows({
   sessionId,
   session,
+  actions,
   children,
 }: {
   sessionId: string;
   session: SessionView;
+  actions: TranscriptActions;
   children: ReactNode;
 }) {
   const box = useRef<HTMLDivElement>(null);
@@ -49,7 +52,7 @@ export function ConversationRows({
         {...SCROLLS}
       >
         {session.rows.map((row) => (
-          <ConversationRow key={row.key} row={row} sessionId={sessionId} />
+          <ConversationRow key={row.key} {...{ row, sessionId, actions }} />
         ))}
         {children}
       </div>
@@ -66,9 +69,11 @@ export function ConversationRows({
 const ConversationRow = memo(function ConversationRow({
   row,
   sessionId,
+  actions,
 }: {
   row: Row;
   sessionId: string;
+  actions: TranscriptActions;
 }) {
   switch (row.kind) {
     case "prompt":
@@ -83,7 +88,12 @@ const ConversationRow = memo(function ConversationRow({
       return (
         <div className={styles.calls}>
           {row.calls.map((call) => (
-            <CallCard key={call.callId} call={call} sessionId={sessionId} />
+            <CallCard
+              key={call.callId}
+              isSelected={false}
+              onSelect={undefined}
+              {...{ call, sessionId, actions }}
+            />
           ))}
         </div>
       );

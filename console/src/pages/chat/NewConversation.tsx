@@ -43,10 +43,8 @@ export function NewConversation({ agent }: { agent: AgentFacts }) {
 
 /** The agent as a person calls it. */
 export function agentName(agent: AgentFacts): string {
-  if (agent.model == null || agent.provider == null) {
-    return agent.provider ?? messages.chat.agentUnknown;
-  }
-  return messages.chat.agent(agent.model, agent.provider);
+  const name = agent.model ?? agent.provider ?? messages.chat.agentUnknown;
+  return agent.adapter == null ? name : messages.chat.agent(name, agent.adapter);
 }
 
 function AgentTools({ onExample }: { onExample: (text: string) => void }) {

@@ -16,10 +16,12 @@ export interface TurnStatusProps {
   /** Take the prompt up again; absent for who may only read. */
   onResume?: (() => Promise<unknown>) | undefined;
   onGiveUp?: (() => Promise<void>) | undefined;
+  /** Open the session at this server again. */
+  onOpen?: (() => Promise<void>) | undefined;
 }
 
 /** How it stands with the last prompt, below what was said, and what it took. */
-export function TurnStatus({ session, phase, onResume, onGiveUp }: TurnStatusProps) {
+export function TurnStatus({ session, phase, onResume, onGiveUp, onOpen }: TurnStatusProps) {
   const turn = lastTurn(session.events);
   const cost = turn === null ? null : costOf(session.events, turn);
   return (
@@ -43,7 +45,22 @@ export function TurnStatus({ session, phase, onResume, onGiveUp }: TurnStatusPro
           {...{ onResume, onGiveUp }}
         />
       )}
+      {session.facts?.state !== "open" && onOpen !== undefined && <Closed onOpen={onOpen} />}
       {cost !== null && <CostLine cost={cost} />}
+    </div>
+  );
+}
+
+/** The session was closed at this server: another process may have it open. */
+function Closed({ onOpen }: { onOpen: () => Promise<void> }) {
+  const [fault, setFault] = useState<unknown>(null);
+  return (
+    <div className={styles.closed}>
+      <p>{messages.chat.closed}</p>
+      {fault !== null && <p className={styles.fault}>{wordsOf(fault)}</p>}
+      <Button size="small" onClick={() => void onOpen().catch(setFault)}>
+        {messages.chat.openHere}
+      </Button>
     </div>
   );
 }
@@ -139,7 +156,11 @@ function CostLine({ cost }: { cost: TurnCost }) {
   return (
     <p className={styles.cost} aria-label={messages.chat.cost}>
       <span>{messages.chat.requests(cost.requests)}</span>
-      <span>{messages.chat.tokens(cost.inputTokens, cost.outputTokens)}</span>
+      <span>
+        {cost.inputTokens + cost.outputTokens === 0
+          ? messages.chat.noTokens
+          : messages.chat.tokens(cost.inputTokens, cost.outputTokens)}
+      </span>
       <span>{price}</span>
     </p>
   );

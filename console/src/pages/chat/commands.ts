@@ -6,7 +6,7 @@ export interface ContinueCommands {
   resume: string;
   /** The same chat on the store alone, in the folder of toolcrib.yaml, when the server is stopped. */
   withoutServer: string;
-  /** The command that an editor starts as its agent. */
+  /** The command that an editor starts as its agent, on the store alone. */
   editor: string;
 }
 
@@ -18,7 +18,7 @@ export function continueCommands(origin: string, sessionId: string): ContinueCom
     terminal: `toolcrib run --session ${session} --url ${url}`,
     resume: `toolcrib sessions resume ${session} --url ${url}`,
     withoutServer: `toolcrib run --session ${session}`,
-    editor: `toolcrib acp --url ${url}`,
+    editor: "toolcrib acp",
   };
 }
 

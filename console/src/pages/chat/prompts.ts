@@ -35,11 +35,29 @@ export function resumePrompt(sessionId: string): Promise<PromptResult | null> {
   return begin(`/v1/sessions/${encodeURIComponent(sessionId)}/prompt/resume`, {}, newKey());
 }
 
+/** Let go of a session, so that another process may open it from the store. */
+export async function closeSession(sessionId: string): Promise<void> {
+  const params = { path: { session_id: sessionId } };
+  await api.POST("/v1/sessions/{session_id}/close", { params, body: {} });
+}
+
+/** Open a session of the store at this server; one that is open stays as it is. */
+export async function openSession(sessionId: string): Promise<void> {
+  const params = { path: { session_id: sessionId } };
+  await api.POST("/v1/sessions/{session_id}/resume", { params, body: {} });
+}
+
 /** Stop the prompt and the calls that run for it. */
 export async function cancelPrompt(sessionId: string): Promise<boolean> {
   const params = { path: { session_id: sessionId } };
   const answer = await api.POST("/v1/sessions/{session_id}/prompt/cancel", { params, body: {} });
   return dataOf(answer).was_running;
+}
+
+/** Cancel one call; the model hears that it was, and goes on. */
+export async function cancelCall(sessionId: string, callId: string): Promise<void> {
+  const params = { path: { session_id: sessionId, call_id: callId } };
+  await api.POST("/v1/sessions/{session_id}/calls/{call_id}/cancel", { params, body: {} });
 }
 
 const BEGUN = ["prompt.started", "prompt.resumed"];

@@ -44,6 +44,9 @@ class SessionStream {
   private frame: number | null = null;
   private lastSeq = 0;
   private readonly transcript = new Turns();
+  /** Whether somebody closed the session: it is not opened again unless a person wants it here. */
+  private isLetGo = false;
+  private wake: (() => void) | null = null;
 
   constructor(
     private readonly sessionId: string,
@@ -55,6 +58,12 @@ class SessionStream {
   readonly subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
+  };
+
+  /** Open a session again that was closed here. */
+  readonly reopen = (): void => {
+    this.isLetGo = false;
+    this.wake?.();
   };
 
   /** Follow the session until the signal ends it. */
@@ -69,7 +78,7 @@ class SessionStream {
           return;
         }
         this.change({ connection: "lost" });
-        await wait(1_000, signal);
+        await this.pause(1_000, signal);
       }
     }
   }
@@ -80,7 +89,7 @@ class SessionStream {
     if (facts.state !== "open") {
       await this.readAll();
       this.change({ connection: "ended", isLoaded: true });
-      await wait(LOOK_AGAIN, signal);
+      await this.pause(LOOK_AGAIN, signal);
       return;
     }
     if (this.lastSeq >= facts.last_seq) this.change({ isLoaded: true });
@@ -90,7 +99,10 @@ class SessionStream {
         after: String(this.lastSeq),
         onEvent: (event) => this.take(event, facts.last_seq),
         onState: (connection) => void this.connected(connection),
-        isLast: (event) => event.kind === "events.gap" || event.kind === "events.ended",
+        isLast: (event) => {
+          this.isLetGo ||= event.kind === "events.ended";
+          return event.kind === "events.gap" || event.kind === "events.ended";
+        },
         signal,
       });
     } catch (error) {
@@ -104,7 +116,7 @@ class SessionStream {
   private async opened(): Promise<SessionFacts> {
     const params = { path: { session_id: this.sessionId } };
     const facts = dataOf(await api.GET("/v1/sessions/{session_id}", { params }));
-    if (facts.state === "open" || !this.mayOpen) return facts;
+    if (facts.state === "open" || !this.mayOpen || this.isLetGo) return facts;
     return dataOf(await api.POST("/v1/sessions/{session_id}/resume", { params, body: {} }));
   }
 
@@ -143,6 +155,20 @@ class SessionStream {
     if (answer?.data !== undefined) this.change({ facts: answer.data });
   }
 
+  /** Wait, or until the session is wanted here again. */
+  private pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const finish = () => {
+        clearTimeout(timer);
+        this.wake = null;
+        resolve();
+      };
+      const timer = setTimeout(finish, milliseconds);
+      this.wake = finish;
+      signal.addEventListener("abort", finish, { once: true });
+    });
+  }
+
   private add(envelope: Envelope): void {
     this.batch.push(envelope);
     this.schedule();
@@ -179,23 +205,17 @@ function isAway(error: ApiError): boolean {
   return error.isOffline || error.status >= 500 || error.status === 429;
 }
 
-function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
-}
-
 /** The events of a session, as they happen. With `mayOpen` a closed session is opened again. */
-export function useSession(sessionId: string, mayOpen: boolean): SessionView {
+export function useSession(
+  sessionId: string,
+  mayOpen: boolean,
+): { session: SessionView; reopen: () => void } {
   const stream = useMemo(() => new SessionStream(sessionId, mayOpen), [sessionId, mayOpen]);
   useEffect(() => {
     const end = new AbortController();
     void stream.run(end.signal);
     return () => end.abort();
   }, [stream]);
-  return useSyncExternalStore(stream.subscribe, stream.current);
+  const session = useSyncExternalStore(stream.subscribe, stream.current);
+  return { session, reopen: stream.reopen };
 }

@@ -1,13 +1,14 @@
 import { Link } from "@tanstack/react-router";
-import { memo, useEffect, useState, type ReactNode } from "react";
+import { memo, startTransition, useEffect, useRef, useState } from "react";
 
 import type { Approval, ApprovalContext, DecisionWay } from "@/api/inbox";
 import { Deadline } from "@/pages/inbox/Deadline";
 import { useApprovalContext } from "@/pages/inbox/decider";
-import { closedText } from "@/pages/inbox/decision";
+import { closedText, type Outcome } from "@/pages/inbox/decision";
 import { DecisionButtons } from "@/pages/inbox/DecisionButtons";
 import { askerOf, intentOf } from "@/pages/inbox/intent";
 import styles from "@/pages/inbox/inbox.module.css";
+import { OutcomeNote } from "@/pages/inbox/OutcomeNote";
 import { WhatChanged } from "@/pages/inbox/WhatChanged";
 import { messages } from "@/messages";
 import { Badge, type Tone } from "@/parts/Badge";
@@ -23,21 +24,32 @@ export interface CardProps {
   isActive: boolean;
   isSelected: boolean;
   isBusy: boolean;
-  note: ReactNode;
+  outcome: Outcome | null;
   onActive: (approvalId: string) => void;
   onSelect: (approvalId: string) => void;
   onWay: (approval: Approval, ways: readonly DecisionWay[], way: DecisionWay) => void;
 }
 
+/** The heights of cards that were shown whole, so that nothing moves when they come back. */
+const heights = new Map<string, number>();
+const USUAL_HEIGHT = 380;
+
 /** A request as a card: all that a person needs to decide, and what they may do. */
 export const ApprovalCard = memo(function ApprovalCard(props: CardProps) {
-  const { approval, isActive, isSelected } = props;
-  const { data: context } = useApprovalContext(approval.approval_id, useGlance());
-  const isOpen = approval.state === "pending";
-  const canSelect = isOpen && context !== undefined && context.ways.length > 0;
+  const { approval, isActive } = props;
+  const isLookedAt = useGlance() || isActive;
+  const card = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (isLookedAt && card.current !== null) {
+      heights.set(approval.approval_id, card.current.offsetHeight);
+    }
+  });
+  const height = heights.get(approval.approval_id) ?? USUAL_HEIGHT;
   return (
     <article
+      ref={card}
       className={`${styles.card} ${isActive ? styles.active : ""}`}
+      style={isLookedAt ? undefined : { minHeight: height }}
       aria-label={showable(intentOf(approval))}
       aria-current={isActive}
       data-approval={approval.approval_id}
@@ -45,6 +57,24 @@ export const ApprovalCard = memo(function ApprovalCard(props: CardProps) {
       onFocus={() => props.onActive(approval.approval_id)}
       onClickCapture={() => props.onActive(approval.approval_id)}
     >
+      {isLookedAt ? (
+        <WholeCard {...props} />
+      ) : (
+        <h2 className={styles.intent}>
+          <Text text={intentOf(approval)} />
+        </h2>
+      )}
+    </article>
+  );
+});
+
+function WholeCard(props: CardProps) {
+  const { approval, isActive, isSelected } = props;
+  const { data: context } = useApprovalContext(approval.approval_id);
+  const isOpen = approval.state === "pending";
+  const canSelect = isOpen && context !== undefined && context.ways.length > 0;
+  return (
+    <>
       <header className={styles.head}>
         {canSelect && (
           <input
@@ -67,14 +97,14 @@ export const ApprovalCard = memo(function ApprovalCard(props: CardProps) {
       ) : (
         <WhatChanged context={context} />
       )}
-      {props.note}
+      <OutcomeNote outcome={props.outcome} />
       {isOpen ? (
         <DecisionButtons
           approval={approval}
           ways={context?.ways ?? []}
           whyNot={context?.why_not ?? null}
           isBusy={props.isBusy}
-          hasKeys={isActive}
+          keys={isActive ? "active" : "idle"}
           onWay={(way) => props.onWay(approval, context?.ways ?? [], way)}
         />
       ) : (
@@ -82,15 +112,18 @@ export const ApprovalCard = memo(function ApprovalCard(props: CardProps) {
           <Text text={closedText(approval)} />
         </p>
       )}
-    </article>
+    </>
   );
-});
+}
 
 /** Whether the card has been there for a moment: one that is only scrolled past reads nothing. */
 function useGlance(): boolean {
   const [isIn, setIsIn] = useState(false);
   useEffect(() => {
-    const timer = setTimeout(() => setIsIn(true), GLANCE);
+    const timer = setTimeout(() => {
+      // Several cards come into sight at once: the page answers to keys between them.
+      startTransition(() => setIsIn(true));
+    }, GLANCE);
     return () => clearTimeout(timer);
   }, []);
   return isIn;

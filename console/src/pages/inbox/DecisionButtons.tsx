@@ -13,14 +13,15 @@ export function DecisionButtons({
   ways,
   whyNot,
   isBusy = false,
-  hasKeys = false,
+  keys = "none",
   onWay,
 }: {
   approval: Approval;
   ways: readonly DecisionWay[];
   whyNot: string | null;
   isBusy?: boolean;
-  hasKeys?: boolean;
+  /** Whether the keys work here now. They take their room all the same: nothing may move. */
+  keys?: "none" | "idle" | "active";
   onWay: (way: DecisionWay) => void;
 }) {
   const shown = SHOWN.filter((way) => ways.includes(way));
@@ -39,10 +40,14 @@ export function DecisionButtons({
               look={way === "approve" ? "strong" : way === "deny" ? "danger" : "plain"}
               disabled={isBusy}
               onClick={() => onWay(way)}
-              {...(hasKeys ? { "aria-keyshortcuts": KEYS[way] } : {})}
+              {...(keys === "active" ? { "aria-keyshortcuts": KEYS[way] } : {})}
             >
               {messages.decision.way[way]}
-              {hasKeys && <kbd aria-hidden>{KEYS[way]}</kbd>}
+              {keys !== "none" && (
+                <kbd aria-hidden className={keys === "idle" ? styles.idle : undefined}>
+                  {KEYS[way]}
+                </kbd>
+              )}
             </Button>
           ))}
         </div>

@@ -13,7 +13,6 @@ import { InboxFilterBar } from "@/pages/inbox/InboxFilterBar";
 import { InboxTools } from "@/pages/inbox/InboxTools";
 import { requestsOf, useInbox } from "@/pages/inbox/list";
 import { LinkedRequest } from "@/pages/inbox/LinkedRequest";
-import { OutcomeNote } from "@/pages/inbox/OutcomeNote";
 import { QuestionCard } from "@/pages/inbox/QuestionCard";
 import styles from "@/pages/inbox/inbox.module.css";
 import { useInboxDesk } from "@/pages/inbox/desk";
@@ -69,7 +68,7 @@ export function InboxPage() {
             isActive={desk.activeId === approval.approval_id}
             isSelected={desk.selected.has(approval.approval_id)}
             isBusy={desk.busyId === approval.approval_id}
-            note={<OutcomeNote outcome={desk.notes.get(approval.approval_id) ?? null} />}
+            outcome={desk.notes.get(approval.approval_id) ?? null}
             onActive={desk.setActive}
             onSelect={desk.toggle}
             onWay={desk.choose}

@@ -5,7 +5,6 @@ import { api, dataOf } from "@/api/client";
 import type { Approval } from "@/api/inbox";
 import { ApprovalCard } from "@/pages/inbox/ApprovalCard";
 import type { Desk } from "@/pages/inbox/desk";
-import { OutcomeNote } from "@/pages/inbox/OutcomeNote";
 import styles from "@/pages/inbox/inbox.module.css";
 import { messages } from "@/messages";
 import { ErrorState, LoadingState } from "@/parts/State";
@@ -32,8 +31,8 @@ export function LinkedRequest({ approvalId, desk }: { approvalId: string; desk: 
           isActive={false}
           isSelected={desk.selected.has(approvalId)}
           isBusy={desk.busyId === approvalId}
-          note={<OutcomeNote outcome={desk.notes.get(approvalId) ?? null} />}
-          onActive={() => undefined}
+          outcome={desk.notes.get(approvalId) ?? null}
+          onActive={desk.setActive}
           onSelect={desk.toggle}
           onWay={desk.choose}
         />

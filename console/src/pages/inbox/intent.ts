@@ -6,7 +6,9 @@ const LONGEST = 48;
 
 /** One sentence about what a call would do, made of the tool's name and its arguments. */
 export function intentOf(approval: Pick<Approval, "tool" | "arguments" | "rule">): string {
-  const entries = Object.entries(approval.arguments).filter(([, value]) => value !== null);
+  const entries = Object.entries(approval.arguments).filter(
+    ([, value]) => value !== null && value !== "",
+  );
   const told = entries.slice(0, MOST).map(([name, value]) => `${name} ${shortValue(value)}`);
   const more = entries.length - told.length;
   const args = more > 0 ? [...told, messages.inbox.moreArguments(more)] : told;

@@ -5,9 +5,10 @@ import { Badge } from "@/parts/Badge";
 import { Table, type Column } from "@/parts/Table";
 import { showable, Text } from "@/parts/untrusted";
 
-import { EFFECT_TONES, ruleLocation, ruleName } from "./catalog";
+import { EFFECT_TONES, ruleName } from "./catalog";
 import { OUTCOME_TONES, type Explanation } from "./explanation";
 import styles from "./tool.module.css";
+import { RuleLocation } from "./ToolBadges";
 import { Terms } from "./ToolFacts";
 
 const WORDS = messages.run;
@@ -35,15 +36,7 @@ export function ExplanationView({ explanation }: { explanation: Explanation }) {
             <strong>
               <Text text={ruleName(verdict)} />
             </strong>
-            {ruleLocation(verdict) !== null && (
-              <>
-                {" "}
-                <code>
-                  <Text text={ruleLocation(verdict) ?? ""} />
-                </code>
-              </>
-            )}
-            : <Text text={verdict.reason} />
+            <RuleLocation rule={verdict} />: <Text text={verdict.reason} />
           </p>
           <Terms rule={verdict} />
         </div>
@@ -106,11 +99,7 @@ function Rules({ rules }: { rules: RuleFacts[] }) {
     {
       id: "where",
       label: WORDS.where,
-      cell: (rule) => (
-        <code>
-          <Text text={ruleLocation(rule) ?? ""} />
-        </code>
-      ),
+      cell: (rule) => <RuleLocation rule={rule} />,
     },
   ];
   return (

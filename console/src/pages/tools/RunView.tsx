@@ -83,8 +83,8 @@ function Waiting({ state, run }: { state: Of<"waiting">; run: Run }) {
       const params = { path: { approval_id: approvalId } };
       return dataOf(await api.GET("/v1/approvals/{approval_id}", { params }));
     },
-    refetchInterval: 2_000,
-    staleTime: 0,
+    // The feed of the inbox says when it changes; this is for when the feed is away.
+    refetchInterval: 5_000,
   });
   const isDecided = approval.data !== undefined && approval.data.state !== "pending";
   useEffect(() => {
@@ -98,7 +98,9 @@ function Waiting({ state, run }: { state: Of<"waiting">; run: Run }) {
       </p>
       <p className={styles.soft}>{isDecided ? WORDS.decided : WORDS.waitingHint}</p>
       <div className={styles.buttons}>
-        <Link to="/inbox">{WORDS.decideIt}</Link>
+        <Link to="/inbox" search={{ approval: approvalId }}>
+          {WORDS.decideIt}
+        </Link>
         <Button size="small" onClick={run.stop}>
           {WORDS.stop}
         </Button>

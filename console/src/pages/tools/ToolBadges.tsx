@@ -1,6 +1,9 @@
+import { Link } from "@tanstack/react-router";
+
+import { can, useMe } from "@/api/principal";
 import { messages } from "@/messages";
 import { Badge } from "@/parts/Badge";
-import { Text } from "@/parts/untrusted";
+import { showable, Text } from "@/parts/untrusted";
 
 import {
   EFFECT_TONES,
@@ -30,20 +33,37 @@ export function ToolBadges({ entry }: { entry: CatalogEntry }) {
 export function RuleSummary({ rule, entry }: { rule: RuleInForce; entry: CatalogEntry }) {
   const isHosted = entry.place === "provider";
   const words = isHosted ? messages.tools.hostedEffects : messages.tools.effects;
-  const location = ruleLocation(rule);
   return (
     <span className={styles.rule}>
       <Badge tone={EFFECT_TONES[rule.effect]}>{words[rule.effect]}</Badge>
       <span className={styles.soft}>
         <Text text={ruleName(rule)} />
-        {location !== null && (
-          <>
-            {" "}
-            <Text text={location} />
-          </>
-        )}
+        <RuleLocation rule={rule} />
         {entry.depends_on.includes("arguments") && ` · ${messages.tools.byArguments}`}
       </span>
     </span>
+  );
+}
+
+/** Where a rule is written; a link for whoever may see the policy. */
+export function RuleLocation({ rule }: { rule: { file: string | null; line: number | null } }) {
+  const me = useMe();
+  const location = ruleLocation(rule);
+  if (location === null) return null;
+  const words = <Text text={location} />;
+  const mayRead = can(me, "approver", "auditor") && rule.line !== null;
+  return (
+    <>
+      {" "}
+      <code title={rule.file === null ? undefined : showable(rule.file)}>
+        {mayRead ? (
+          <Link to="/policy" hash={`L${rule.line}`}>
+            {words}
+          </Link>
+        ) : (
+          words
+        )}
+      </code>
+    </>
   );
 }

@@ -26,6 +26,11 @@ describe("faultsOf", () => {
     expect(pointers.sort()).toEqual(["/count", "/lines/0/a", "/lines/1/a", "/part"]);
   });
 
+  it("misses a field that was emptied", () => {
+    const faults = faultsOf(ORDER, { part: "saws", count: undefined });
+    expect(faults.map((fault) => fault.pointer)).toEqual(["/count"]);
+  });
+
   it("leaves a schema that it cannot use to the server", () => {
     expect(faultsOf({ $ref: "#/$defs/nothing" }, 1)).toEqual([]);
   });

@@ -14,7 +14,7 @@ export function faultsOf(schema: object, value: unknown): Fault[] {
   let units: OutputUnit[];
   try {
     // Without code made from the schema: the page may not run any.
-    units = new Validator(schema as Schema, "2020-12", false).validate(value).errors;
+    units = new Validator(schema as Schema, "2020-12", false).validate(asJson(value)).errors;
   } catch {
     return [];
   }
@@ -25,6 +25,11 @@ export function faultsOf(schema: object, value: unknown): Fault[] {
       !(isWrapper(units[index]) && faults.some((each) => isInside(each.pointer, fault.pointer))) &&
       faults.findIndex((each) => each.pointer === fault.pointer) === index,
   );
+}
+
+/** A value as it is sent: a field that was emptied is left out of it. */
+function asJson(value: unknown): unknown {
+  return value === undefined ? null : (JSON.parse(JSON.stringify(value)) as unknown);
 }
 
 const WRAPPERS = new Set([
