@@ -76,14 +76,18 @@ def test_nothing_forges_a_line(format: Any) -> None:
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
-def test_no_credential_is_written(format: Any) -> None:
-    """Neither in a message nor in the text of an exception, whichever library logs it."""
-    secret = "tc_abcdefghijkl_0123456789abcdefghij0123456789"
+@pytest.mark.parametrize("prefix", ["tc_abcdefghijkl_", "sc_", "ss_"])
+def test_no_credential_is_written(prefix: str, format: Any) -> None:
+    """Neither in a message nor in the text of an exception, whichever library logs it: tokens, and
+    the codes and cookies of sign-ins.
+    """
+    secret = f"{prefix}0123456789abcdefghij0123456789"
     out = written(LogOptions(format=format))
     try:
         raise RuntimeError(f"GET /?token={secret} with Authorization: Bearer {secret}")
     except RuntimeError:
         logging.getLogger("anybody").exception("Authorization: Bearer %s", secret)
+    logging.getLogger("anybody").warning("it was %s, Toolcrib-CSRF: 0123456789abcdefghij", secret)
 
     assert "0123456789abcdefghij" not in out.getvalue()
     assert "***" in out.getvalue()

@@ -243,6 +243,7 @@ export const messages = {
           : `for ${plural(seconds / 86_400, "day", "days")}`,
     grantIncomplete: "A number is missing, or is not one.",
     preview: "Past calls that it would have covered",
+    coveredNone: "There are no past calls that you may read to compare it with.",
     covered: (count: number, of: number) =>
       `It would have covered ${count.toLocaleString("en")} of the last ${plural(of, "call", "calls")} that you may read.`,
     notThisCall: "It would not cover this call itself.",
@@ -574,6 +575,7 @@ export const messages = {
     actors: { person: "", rule: "rule ", grant: "grant ", timeout: "" },
     deadlinePassed: "the deadline",
     text: "Text",
+    attachments: "Attachments",
     everything: "Everything in this event",
     ofCall: "Events of this call",
     versions: {

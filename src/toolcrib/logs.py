@@ -186,19 +186,21 @@ class _LogHandler(logging.StreamHandler[TextIO]):
 _CREDENTIALS: Final = re.compile(
     r"""
     (?P<kept>
-        (?:proxy-)?authorization["']?\s*[:=,]\s*(?:b?["'])?(?:bearer\s+|basic\s+)?
+        (?:(?:proxy-)?authorization|toolcrib-csrf)["']?\s*[:=,]\s*(?:b?["'])?(?:bearer\s+|basic\s+)?
       | \bbearer\s+
       | toolcrib\.bearer\.
       | \b(?:access_token|token|id_token|refresh_token|code|client_secret)=
     )
     [^\s"'&,)\]]+
   | (?P<cookie>(?:set-)?cookie["']?\s*[:=,]\s*(?:b?["'])?)[^\r\n"']+
-  | (?P<name>tc_[a-z2-7]{12}_)[A-Za-z0-9_-]{20,}
+  | (?P<name>tc_[a-z2-7]{12}_|\bs[cs]_)[A-Za-z0-9_-]{20,}
   | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-_HINTS: Final = re.compile(r"authorization|bearer|cookie|token=|code=|secret=|tc_|eyJ", re.I)
+_HINTS: Final = re.compile(
+    r"authorization|bearer|cookie|csrf|token=|code=|secret=|tc_|s[cs]_|eyJ", re.IGNORECASE
+)
 
 
 def without_credentials(text: str) -> str:

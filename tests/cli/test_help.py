@@ -32,6 +32,7 @@ READS = {
     "policy explain",
     "policy preview",
     "questions list",
+    "servers list",
     "run",
     "sessions list",
     "sessions resume",

@@ -47,8 +47,11 @@ def editor(page: Page) -> Locator:
 
 
 def write_draft(page: Page, text: str) -> None:
-    """Paste a text in the place of the draft, and type a comment behind it."""
+    """Type over the draft, paste a text in its place, and type a comment behind it."""
     editor(page).click()
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("over")
+    expect(editor(page)).to_have_text("over")
     page.keyboard.press("ControlOrMeta+a")
     editor(page).evaluate(
         """(element, text) => {

@@ -73,6 +73,24 @@ const look = EditorView.theme({
   },
 });
 
+/**
+ * Typing over a selection. Left to the browser, it wraps the new text in an element with a style of
+ * its own for a moment, which the content security policy of the page refuses.
+ */
+const typeOver = EditorView.domEventHandlers({
+  beforeinput: (event, view) => {
+    const { state } = view;
+    const isOver = state.selection.ranges.some((range) => !range.empty);
+    if (event.inputType !== "insertText" || !event.data || !isOver || state.readOnly) return false;
+    event.preventDefault();
+    view.dispatch(state.replaceSelection(event.data), {
+      userEvent: "input.type",
+      scrollIntoView: true,
+    });
+    return true;
+  },
+});
+
 export interface EditorOptions {
   text: string;
   label: string;
@@ -109,7 +127,7 @@ export function editorState(options: EditorOptions): EditorState {
   ];
   if (!options.isReadOnly) {
     // No Tab: it leaves the editor, so that nobody who uses the keyboard is caught in it.
-    extensions.push(history(), indentUnit.of("  "));
+    extensions.push(history(), indentUnit.of("  "), typeOver);
   }
   return EditorState.create({ doc: options.text, extensions });
 }

@@ -4,39 +4,11 @@ import remarkGfm from "remark-gfm";
 
 import { messages } from "@/messages";
 import { splitMarks, withMarks } from "./citation_marks";
-import { safeLink } from "./link";
 import type { MarkdownProps, Source } from "./Markdown";
 import { isPlain, showable } from "./showable";
 import { Text } from "./Text";
+import { UntrustedLink } from "./UntrustedLink";
 import styles from "./untrusted.module.css";
-
-/** What somebody wrote as a link: followed only when it is safe, and its host stands beside it. */
-export function UntrustedLink({ href, children }: { href?: string; children?: ReactNode }) {
-  const link = safeLink(href);
-  if (link === null) {
-    return (
-      <span className={styles.deadLink}>
-        {children}
-        {href ? (
-          <code className={styles.destination} title={messages.untrusted.deadLink}>
-            <Text text={href} most={80} />
-          </code>
-        ) : null}
-      </span>
-    );
-  }
-  return (
-    <a
-      href={link.href}
-      target="_blank"
-      rel="noopener noreferrer nofollow"
-      title={showable(link.href)}
-    >
-      {children}
-      <span className={styles.destination}> ({showable(link.destination)})</span>
-    </a>
-  );
-}
 
 /** A picture that a text refers to is never fetched: to fetch it would tell somebody that the text
  * was read, and could carry out what the text knows.

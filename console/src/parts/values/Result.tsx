@@ -9,6 +9,7 @@ import { showable, Text } from "@/parts/untrusted";
 
 import { contentUrl, picturesIn } from "./artifacts";
 import { Json } from "./Json";
+import { MentionLists } from "./MentionLists";
 import { Pictures } from "./Pictures";
 import { LongText, Value } from "./Value";
 import styles from "./values.module.css";
@@ -50,6 +51,7 @@ export function Result({ sessionId, result }: ResultProps) {
   return (
     <div className={styles.section}>
       {pictures.length > 0 ? <Pictures sessionId={sessionId} pictures={pictures} /> : null}
+      <MentionLists value={value} />
       <Tabs label={messages.detail.result} tabs={tabs} />
     </div>
   );

@@ -1,4 +1,5 @@
 export { Arguments } from "./Arguments";
+export { contentUrl } from "./artifacts";
 export { Code } from "./Code";
 export { Diff, PatchDiff } from "./Diff";
 export { Json } from "./Json";

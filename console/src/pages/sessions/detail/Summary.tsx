@@ -5,7 +5,7 @@ import { messages } from "@/messages";
 import { Badge } from "@/parts/Badge";
 import { fullTime } from "@/parts/format";
 import { Markdown, showable, Text, type Source } from "@/parts/untrusted";
-import { Json, type JsonValue } from "@/parts/values";
+import { contentUrl, Json, type JsonValue } from "@/parts/values";
 
 import { factsIn, numberIn, textIn, type CallFacts, type SessionEvent } from "./call";
 import styles from "./detail.module.css";
@@ -26,6 +26,7 @@ export function Summary({ sessionId, event, call }: SummaryProps) {
     <div className={styles.stack}>
       <FactList facts={[...eventFacts(event), ...callFacts(call), ...decisionFacts(call)]} />
       <EventText event={event} />
+      <Attachments sessionId={sessionId} event={event} />
       {call === null ? null : <CallEvents sessionId={sessionId} call={call} selected={event.seq} />}
       <details>
         <summary className={styles.everything}>{words.everything}</summary>
@@ -140,6 +141,37 @@ function EventText({ event }: { event: SessionEvent }) {
       ) : (
         <Text text={written} lines />
       )}
+    </section>
+  );
+}
+
+/** What was sent with a prompt; the ledger keeps what the provider was not given before. */
+function Attachments({ sessionId, event }: { sessionId: string; event: SessionEvent }) {
+  const written = event.data["attachments"];
+  const attachments = (Array.isArray(written) ? written : []).map((each: unknown) => {
+    const facts = factsIn({ each }, "each");
+    return {
+      name: textIn(facts, "name") ?? textIn(facts, "file_id") ?? textIn(facts, "media_type") ?? "",
+      artifactId: textIn(facts, "artifact_id"),
+      isBase64: textIn(facts, "content") !== "text",
+    };
+  });
+  if (attachments.length === 0) return null;
+  return (
+    <section aria-label={words.attachments}>
+      <h3 className={styles.heading}>{words.attachments}</h3>
+      <ul className={styles.changes}>
+        {attachments.map(({ name, artifactId, isBase64 }, index) => (
+          <li key={index}>
+            <Text text={name} most={200} />{" "}
+            {artifactId === null ? null : (
+              <a href={contentUrl(sessionId, artifactId, isBase64)} download>
+                {messages.values.download}
+              </a>
+            )}
+          </li>
+        ))}
+      </ul>
     </section>
   );
 }
