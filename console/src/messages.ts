@@ -373,6 +373,7 @@ export const messages = {
     loadOlder: "Load older events",
     beginning: "The session begins here.",
     newest: "Jump to the newest",
+    waterfall: "When calls waited and ran",
     detail: "Details of the event",
     copyLink: "Copy the link",
     noEvent: "There is no such event in this session.",
