@@ -244,6 +244,7 @@ export const messages = {
           : `for ${plural(seconds / 86_400, "day", "days")}`,
     grantIncomplete: "A number is missing, or is not one.",
     preview: "Past calls that it would have covered",
+    coveredNone: "There are no past calls that you may read to compare it with.",
     covered: (count: number, of: number) =>
       `It would have covered ${count.toLocaleString("en")} of the last ${plural(of, "call", "calls")} that you may read.`,
     notThisCall: "It would not cover this call itself.",
@@ -373,6 +374,7 @@ export const messages = {
     loadOlder: "Load older events",
     beginning: "The session begins here.",
     newest: "Jump to the newest",
+    waterfall: "When calls waited and ran",
     detail: "Details of the event",
     copyLink: "Copy the link",
     noEvent: "There is no such event in this session.",
@@ -656,6 +658,10 @@ export const messages = {
       `Record ${seq} is the one that this browser verified the last time.`,
     notRemembered:
       "This browser had not verified this session before: a ledger that was rewritten as a whole would not show.",
+    anchors: (key: string, every: string) =>
+      `The server sends its heads elsewhere every ${every} (${key}): check the end against those anchors.`,
+    unsigned: "not signed",
+    noAnchors: "The server sends its heads nowhere: nothing else proves that the end is there.",
     unchecked:
       "Not checked here: artifacts, settings and the index of calls, and anchors. For those run toolcrib audit verify on the server.",
     broken: (seq: number) => `This ledger was changed: it breaks at record ${seq}`,

@@ -58,29 +58,63 @@ class PastVerdicts:
 
 
 def compare(before: Policy | None, after: Policy | None, past: PastSubject) -> PastVerdicts:
-    """Judge a past call by two policies; None is no policy. Rules with the same conditions in both
-    are taken to speak of the same calls, so that a doubt about what both say alike is none.
+    """Judge a past call by two policies; None is no policy."""
+    return PolicyComparison(before, after).verdicts(past)
+
+
+_Condition = tuple[object, ...]
+
+
+class PolicyComparison:
+    """Two policies; None is no policy. Rules with the same conditions in both are taken to speak of
+    the same calls, so that a doubt about what both say alike is none.
     """
-    matcher = _Matcher(past)
-    rules = (*(before.rules if before else ()), *(after.rules if after else ()))
-    doubts = matcher.doubts(rules)
-    if len(doubts) > _MOST_DOUBTS:
-        return PastVerdicts(doubt=next(iter(doubts.values())))
-    outcomes: list[tuple[Verdict, Verdict]] = []
-    for subject in _possible_subjects(past):
-        for choices in product((False, True), repeat=len(doubts)):
-            truth = dict(zip(doubts, choices, strict=True))
-            outcomes.append(
-                (
-                    matcher.judge(before, subject, truth),
-                    matcher.judge(after, subject, truth),
-                )
-            )
-    first_before, first_after = outcomes[0]
-    changes = {(_terms(each[0]), _terms(each[1])) for each in outcomes}
-    if len(changes) == 1 or all(old == new for old, new in changes):
-        return PastVerdicts(first_before, first_after)
-    return PastVerdicts(doubt=next(iter((*doubts.values(), _TOOL))))
+
+    def __init__(self, before: Policy | None, after: Policy | None) -> None:
+        self._policies = before, after
+        # Once for many calls: a condition takes longer to spell out than to judge by.
+        self._conditions = tuple(
+            () if policy is None else tuple(map(_condition, policy.rules))
+            for policy in self._policies
+        )
+        rules = [rule for policy in self._policies if policy for rule in policy.rules]
+        conditions = [each for group in self._conditions for each in group]
+        self._rules: dict[_Condition, Rule] = dict(zip(conditions, rules, strict=True))
+
+    def verdicts(self, past: PastSubject) -> PastVerdicts:
+        """The verdicts of both on one call."""
+        is_whole = past.has_arguments and not _hides(past.subject.arguments)
+        known: dict[_Condition, bool | Doubt] = {
+            condition: _match(rule, past, is_whole=is_whole)
+            for condition, rule in self._rules.items()
+        }
+        doubts: dict[_Condition, Doubt] = {}
+        for condition, match in known.items():
+            if match is not True and match is not False:
+                doubts[condition] = match
+        if len(doubts) > _MOST_DOUBTS:
+            return PastVerdicts(doubt=next(iter(doubts.values())))
+        outcomes: list[tuple[Verdict, Verdict]] = []
+        for subject in _possible_subjects(past):
+            for choices in product((False, True), repeat=len(doubts)):
+                truth: dict[_Condition, bool | Doubt] = dict(known)
+                truth.update(zip(doubts, choices, strict=True))
+                outcomes.append((self._judge(0, subject, truth), self._judge(1, subject, truth)))
+        changes = {(_terms(old), _terms(new)) for old, new in outcomes}
+        if len(changes) == 1 or all(old == new for old, new in changes):
+            return PastVerdicts(*outcomes[0])
+        return PastVerdicts(doubt=next(iter((*doubts.values(), _TOOL))))
+
+    def _judge(
+        self, index: int, subject: Subject, truth: Mapping[_Condition, bool | Doubt]
+    ) -> Verdict:
+        """The verdict of a policy if exactly the conditions are met that `truth` says."""
+        policy = self._policies[index]
+        if policy is None:
+            return default_verdict(subject)
+        pairs = zip(policy.rules, self._conditions[index], strict=True)
+        matched = [rule for rule, condition in pairs if truth[condition] is True]
+        return policy.conclude(matched, subject)
 
 
 def _terms(verdict: Verdict) -> tuple[object, ...]:
@@ -95,72 +129,45 @@ def _possible_subjects(past: PastSubject) -> Iterator[Subject]:
         yield replace(past.subject, is_read_only=is_read_only, requires_approval=requires_approval)
 
 
-_Condition = tuple[object, ...]
+_OTHER_CONDITIONS: Final = ("tool", "source", "place", "kind", "provider", "principal", "group")
 
 
-class _Matcher:
-    """Which rules speak of one past call."""
-
-    def __init__(self, past: PastSubject) -> None:
-        self._past = past
-        self._known: dict[_Condition, bool | Doubt] = {}
-
-    def doubts(self, rules: Sequence[Rule]) -> dict[_Condition, Doubt]:
-        """The conditions of rules that may or may not be met, with what is not known for them."""
-        doubts: dict[_Condition, Doubt] = {}
-        for rule in rules:
-            condition = _condition(rule)
-            if condition not in self._known:
-                self._known[condition] = self._match(rule)
-            known = self._known[condition]
-            if not isinstance(known, bool):
-                doubts[condition] = known
-        return doubts
-
-    def judge(
-        self, policy: Policy | None, subject: Subject, truth: Mapping[_Condition, bool]
-    ) -> Verdict:
-        """The verdict of a policy if the conditions in doubt are met as `truth` says."""
-        if policy is None:
-            return default_verdict(subject)
-        matched = [
-            rule
-            for rule in policy.rules
-            if truth.get(condition := _condition(rule), self._known[condition]) is True
-        ]
-        return policy.conclude(matched, subject)
-
-    def _match(self, rule: Rule) -> bool | Doubt:
-        past, subject = self._past, self._past.subject
-        miss = rule.first_miss(subject)
-        if miss in ("tool", "source", "place", "principal"):
+def _match(rule: Rule, past: PastSubject, *, is_whole: bool) -> bool | Doubt:
+    """Whether a rule speaks of a past call, or what is not known for it. `is_whole` says that its
+    arguments are known and hide nothing.
+    """
+    miss = rule.first_miss(past.subject)
+    if miss in ("tool", "source", "place", "principal"):
+        return False
+    doubt: Doubt | None = None
+    if miss in ("kind", "provider") or (not past.has_tool and _asks_kind(rule)):
+        if past.has_tool:
             return False
-        doubt: Doubt | None = None
-        if miss in ("kind", "provider") or (not past.has_tool and _asks_kind(rule)):
-            if past.has_tool:
-                return False
-            doubt = "tool"
-        elif miss == "group":
-            if past.has_groups:
-                return False
-            doubt = "group"
-        arguments = self._match_arguments(rule)
-        return arguments if arguments is not True else doubt or True
+        doubt = "tool"
+    elif miss == "group":
+        if past.has_groups:
+            return False
+        doubt = "group"
+    if is_whole and (miss is None or miss not in _OTHER_CONDITIONS):
+        return (doubt or True) if miss is None else False
+    arguments = _match_arguments(rule, past)
+    return arguments if arguments is not True else doubt or True
 
-    def _match_arguments(self, rule: Rule) -> bool | Doubt:
-        if not rule.arguments:
-            return True
-        if not self._past.has_arguments:
-            return "arguments"
-        subject = self._past.subject
-        doubt: Doubt | None = None
-        for pointer, pattern in rule.arguments.items():
-            known = _match_pattern(rule, pointer, pattern, subject.arguments, subject.names)
-            if known is False:
-                return False
-            if known is None:
-                doubt = "redacted"
-        return doubt or True
+
+def _match_arguments(rule: Rule, past: PastSubject) -> bool | Doubt:
+    if not rule.arguments:
+        return True
+    if not past.has_arguments:
+        return "arguments"
+    subject = past.subject
+    doubt: Doubt | None = None
+    for pointer, pattern in rule.arguments.items():
+        known = _match_pattern(rule, pointer, pattern, subject.arguments, subject.names)
+        if known is False:
+            return False
+        if known is None:
+            doubt = "redacted"
+    return doubt or True
 
 
 def _asks_kind(rule: Rule) -> bool:

@@ -18,7 +18,7 @@ from pydantic_core import to_json
 from toolcrib.adapters.turn_tools import asks_each_time, unseen_policy
 from toolcrib.approval.caller import Caller
 from toolcrib.approval.globs import name_matches
-from toolcrib.approval.past_subject import Doubt, PastSubject, PastVerdicts, compare
+from toolcrib.approval.past_subject import Doubt, PastSubject, PastVerdicts, PolicyComparison
 from toolcrib.approval.policy import Policy
 from toolcrib.approval.rule import Effect, Rule, Subject, Verdict
 from toolcrib.calls.tool_table import blind_verdict
@@ -114,7 +114,7 @@ class PreviewJudge:
         self._needs_groups = any(
             rule.group for policy in (before, after) if policy for rule in policy.rules
         )
-        self._fitted: dict[tuple[str, bool], tuple[Policy | None, Policy | None]] = {}
+        self._fitted: dict[tuple[str, bool], PolicyComparison] = {}
         self._lines = [_lines(before), _lines(after)]
 
     def judge(self, store: Store, row: CallRow, result: PreviewResult) -> None:
@@ -129,7 +129,8 @@ class PreviewJudge:
             result.doubts["arguments"] += 1
             return
         prepared = self._tools.get(tool.id)
-        verdicts = compare(*self._policies(tool, prepared), _subject(past, tool, prepared))
+        comparison = self._comparison(tool, prepared)
+        verdicts = comparison.verdicts(_subject(past, tool, prepared))
         if verdicts.doubt is not None:
             result.doubts[verdicts.doubt] += 1
         elif verdicts.is_change:
@@ -139,14 +140,12 @@ class PreviewJudge:
         else:
             result.unchanged += 1
 
-    def _policies(
-        self, tool: ToolRef, prepared: PreparedTool | None
-    ) -> tuple[Policy | None, Policy | None]:
+    def _comparison(self, tool: ToolRef, prepared: PreparedTool | None) -> PolicyComparison:
         """Both policies as they apply to calls of a tool."""
         is_unseen = tool.place == "provider" and not (prepared and asks_each_time(prepared))
         key = tool.id, is_unseen
         if key not in self._fitted:
-            self._fitted[key] = (
+            self._fitted[key] = PolicyComparison(
                 _fitted(self._before, tool, prepared, is_unseen=is_unseen),
                 _fitted(self._after, tool, prepared, is_unseen=is_unseen),
             )

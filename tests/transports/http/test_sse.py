@@ -274,3 +274,35 @@ async def _follow_until(
                 if sent.data["data"].get("call_id") == call_id:
                     break
     return places
+
+
+async def _states(
+    crib: Served, count: int, meanwhile: Callable[[], Coroutine[Any, Any, Any]]
+) -> Any:
+    """The first states of the inbox; `meanwhile` happens after the first."""
+    states: list[Any] = []
+    async with crib.client.stream("GET", "/v1/approvals/events", headers=STREAM) as response:
+        assert response.status_code == 200
+        async for sent in events_of(response):
+            if sent.event:
+                assert (sent.event, sent.id) == ("inbox.changed", None)
+                states.append(sent.data)
+                if len(states) == 1:
+                    await meanwhile()
+                if len(states) == count:
+                    return states
+    return states
+
+
+async def test_the_inbox_is_a_stream_over_all_sessions() -> None:
+    """The state at once and after each change; a client that connects again begins with the whole,
+    whatever it saw before. Without the `Accept` of a stream, the numbers are JSON.
+    """
+    async with served() as crib:
+        await crib.session()
+        before, after = await _states(crib, 2, lambda: _call(crib, "x", "careful"))
+        [again] = await _states(crib, 1, lambda: asyncio.sleep(0))
+        plain = (await crib.client.get("/v1/approvals/events")).json()
+
+    assert (before["waiting"], after["waiting"], len(after["added"])) == (0, 1, 1)
+    assert again == plain == {**after, "added": []}

@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { memo, startTransition, useEffect, useRef, useState } from "react";
 
 import type { Approval, ApprovalContext, DecisionWay } from "@/api/inbox";
+import { can, useMe } from "@/api/principal";
 import { Deadline } from "@/pages/inbox/Deadline";
 import { useApprovalContext } from "@/pages/inbox/decider";
 import { closedText, type Outcome } from "@/pages/inbox/decision";
@@ -90,6 +91,7 @@ function WholeCard(props: CardProps) {
           <Text text={intentOf(approval)} />
         </h2>
       </header>
+      {approval.supersedes !== null && <p className={styles.warn}>{messages.inbox.supersedes}</p>}
       <Badges approval={approval} context={context} />
       <Facts approval={approval} context={context} />
       <Arguments schema={approval.parameters} arguments={approval.arguments} />
@@ -167,7 +169,6 @@ function Votes({ approval }: { approval: Approval }) {
 
 function Facts({ approval, context }: Told) {
   const reserved = reservedRule(approval.rule);
-  const rule = context?.rule;
   const words = context?.last_words ?? null;
   const prompt = context?.prompt ?? null;
   return (
@@ -204,16 +205,7 @@ function Facts({ approval, context }: Told) {
             : <Text text={approval.reason} />
           </>
         )}
-        {rule?.line != null && (
-          <>
-            {" "}
-            (
-            <Link to="/policy" hash={`L${rule.line}`}>
-              <Text text={messages.inbox.ruleAt(rule.file ?? "", rule.line)} />
-            </Link>
-            )
-          </>
-        )}
+        <RuleLine rule={context?.rule} />
       </dd>
       {approval.votes.length > 0 && (
         <>
@@ -233,6 +225,27 @@ function Facts({ approval, context }: Told) {
         </>
       )}
     </dl>
+  );
+}
+
+/** Where the rule stands, for those who may read the policy. */
+function RuleLine({ rule }: { rule: ApprovalContext["rule"] | undefined }) {
+  const me = useMe();
+  const line = rule?.line ?? null;
+  if (rule === undefined || line === null) return null;
+  const place = <Text text={messages.inbox.ruleAt(rule.file ?? "", line)} />;
+  return (
+    <>
+      {" ("}
+      {can(me, "approver", "auditor") ? (
+        <Link to="/policy" hash={`L${line}`}>
+          {place}
+        </Link>
+      ) : (
+        place
+      )}
+      )
+    </>
   );
 }
 

@@ -43,7 +43,11 @@ export function GrantPreview({
   const { covered, covered_count, looked_at, unknown_arguments, covers_request } = preview.data;
   return (
     <section className={styles.preview} aria-label={messages.decision.preview}>
-      <p role="status">{messages.decision.covered(covered_count, looked_at)}</p>
+      <p role="status">
+        {looked_at === 0
+          ? messages.decision.coveredNone
+          : messages.decision.covered(covered_count, looked_at)}
+      </p>
       {covers_request === false && <p className={styles.warn}>{messages.decision.notThisCall}</p>}
       {unknown_arguments.length > 0 && (
         <p className={styles.warn}>

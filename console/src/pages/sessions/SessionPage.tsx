@@ -8,6 +8,7 @@ import { Page } from "@/parts/Page";
 import { useNow } from "@/parts/Time";
 import { EmptyState, ErrorState, LoadingState } from "@/parts/State";
 import { choicesOf, filterRows, findRows, stopsOf } from "@/parts/timeline/filter";
+import type { Envelope } from "@/parts/timeline/envelope";
 import { OPEN } from "@/parts/timeline/rows";
 import { Transcript } from "@/parts/timeline/Transcript";
 import { useSessionFeed, type Feed } from "@/parts/timeline/useSessionFeed";
@@ -23,6 +24,10 @@ import { useTranscriptActions } from "@/pages/sessions/useTranscriptActions";
 import styles from "@/pages/sessions/SessionPage.module.css";
 
 const LOOK_AGAIN = 5_000;
+/** From so many pixels on there is room for the waterfall above the transcript. */
+const WIDE = 900;
+/** How many events the waterfall shows. */
+const NEAR = 600;
 
 /** One session: its transcript, live, and the details of the chosen event. */
 export function SessionPage() {
@@ -75,10 +80,11 @@ function Gone() {
 
 /** The rows of the transcript that the address asks for. */
 function useShownRows(feed: Feed, search: SessionSearch) {
-  const { tool, status, place, all } = search;
+  const { tool, status, place, all, event } = search;
+  const chosen = event === undefined ? null : feed.rowOf(event);
   const rows = useMemo(
-    () => filterRows(feed.rows, { tool, status, place, all }),
-    [feed.rows, tool, status, place, all],
+    () => filterRows(feed.rows, { tool, status, place, all, chosen }),
+    [feed.rows, tool, status, place, all, chosen],
   );
   const matches = useMemo(() => findRows(rows, search.find ?? ""), [rows, search.find]);
   const stops = useMemo(() => stopsOf(rows), [rows]);
@@ -162,6 +168,15 @@ function Body({ sessionId, feed, owner }: BodyProps) {
   );
 }
 
+/** The events around the chosen one, else the last: a strip has no room for more. */
+function eventsNear(events: readonly Envelope[], selected: number | null): readonly Envelope[] {
+  if (events.length <= NEAR) return events;
+  const first = events[0]?.seq ?? 0;
+  const at = selected === null ? events.length : selected - first;
+  const begin = Math.max(0, Math.min(at - NEAR / 2, events.length - NEAR));
+  return events.slice(begin, begin + NEAR);
+}
+
 /** When calls waited and ran. Its time runs only while a call does. */
 function Strip({
   feed,
@@ -173,6 +188,7 @@ function Strip({
   onSelect: (seq: number) => void;
 }) {
   const now = useNow();
+  const [isWide] = useState(() => window.innerWidth >= WIDE);
   const isRunning = useMemo(
     () =>
       feed.rows.some(
@@ -180,9 +196,15 @@ function Strip({
       ),
     [feed.rows],
   );
+  const near = useMemo(() => eventsNear(feed.events, selected), [feed.events, selected]);
   if (feed.events.length === 0) return null;
   const end = isRunning && feed.state === "live" ? now : (feed.events.at(-1)?.at ?? now);
-  return <Waterfall events={feed.events} selected={selected} onSelect={onSelect} now={end} />;
+  return (
+    <details className={styles.strip} open={isWide}>
+      <summary>{messages.session.waterfall}</summary>
+      <Waterfall events={near} selected={selected} onSelect={onSelect} now={end} />
+    </details>
+  );
 }
 
 function Nothing({ hasAny }: { hasAny: boolean }) {

@@ -19,6 +19,12 @@ class FakeServer implements FeedSource {
     for (let seq = 1; seq <= count; seq += 1) this.ledger.push(record(seq));
   }
 
+  isOpen = true;
+
+  standing() {
+    return Promise.resolve({ isOpen: this.isOpen, lastSeq: this.ledger.at(-1)?.seq ?? 0 });
+  }
+
   page({ after, before, limit }: { after?: number; before?: number; limit: number }) {
     if (before === undefined) {
       return Promise.resolve(this.ledger.filter((each) => each.seq > (after ?? 0)).slice(0, limit));
@@ -94,12 +100,16 @@ describe("the feed of a session", () => {
   it("looks for new records while the session is not open, and follows again after them", async () => {
     const server = new FakeServer(5);
     const feed = await started(server);
+    server.isOpen = false;
     server.streams[0]?.end(new ApiError(404, "not_found", "not open here"));
     await vi.advanceTimersByTimeAsync(10);
     expect(feed.read().state).toBe("closed");
     server.ledger.push(record(6));
     await vi.advanceTimersByTimeAsync(4_000);
-    expect([seqs(feed), server.streams[1]?.after]).toEqual([upTo(6), 6]);
+    expect([seqs(feed), server.streams.length]).toEqual([upTo(6), 1]);
+    server.isOpen = true;
+    await vi.advanceTimersByTimeAsync(4_000);
+    expect(server.streams[1]?.after).toBe(6);
     feed.stop();
   });
 
@@ -114,7 +124,7 @@ describe("the feed of a session", () => {
   it("stops when the session is gone", async () => {
     const server = new FakeServer(1);
     const feed = await started(server);
-    server.page = () => Promise.reject(new ApiError(404, "not_found", "there is no session"));
+    server.standing = () => Promise.reject(new ApiError(404, "not_found", "no session"));
     server.streams[0]?.end();
     await vi.advanceTimersByTimeAsync(4_000);
     expect(feed.read()).toMatchObject({ error: { status: 404 } });

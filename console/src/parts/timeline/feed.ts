@@ -34,6 +34,8 @@ export interface FeedSnapshot {
 
 /** Where a feed gets its events from; the server, unless a test says otherwise. */
 export interface FeedSource {
+  /** Whether the session is open on the server, and the number of its last record. */
+  standing(): Promise<{ isOpen: boolean; lastSeq: number }>;
   page(query: { after?: number; before?: number; limit: number }): Promise<Envelope[]>;
   follow(options: {
     after: number;
@@ -116,27 +118,36 @@ export class SessionFeed {
     }
   }
 
-  /** Read older pages until an event is there, or all are. */
+  /** Read older pages until an event is there, or all are; they are shown together. */
   async loadTo(seq: number): Promise<void> {
-    while (this.snapshot.hasOlder && (this.events[0]?.seq ?? 0) > seq) {
-      const before = this.events[0]?.seq;
-      await this.loadOlder();
-      if (this.events[0]?.seq === before) return;
+    if (this.snapshot.isLoadingOlder || !this.snapshot.hasOlder) return;
+    let before = this.events[0]?.seq ?? 1;
+    if (before <= seq) return;
+    this.change({ isLoadingOlder: true });
+    const older: Envelope[] = [];
+    try {
+      while (before > Math.max(seq, 1)) {
+        const page = await this.source.page({ before, limit: OLDER_PAGE });
+        if (page.length === 0) break;
+        older.push(...page);
+        before = page.at(-1)?.seq ?? 1;
+      }
+      await this.prepend(older);
+    } catch (error) {
+      this.change({ error });
+    } finally {
+      this.change({ isLoadingOlder: false });
     }
   }
 
   private async keepUp(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        await this.source.follow({
-          after: this.lastSeq(),
-          signal,
-          onEvent: (event) => this.hear(event),
-          onState: (state) => this.setState(state),
-        });
+        // Who follows a session that is not open is refused, so it is asked before.
+        if ((await this.source.standing()).isOpen) await this.follow(signal);
       } catch (error) {
         if (signal.aborted) return;
-        if (!(error instanceof ApiError && error.status === 404)) {
+        if (!isMissing(error) && !isOffline(error)) {
           this.change({ error, state: "lost" });
           return;
         }
@@ -149,29 +160,40 @@ export class SessionFeed {
     }
   }
 
-  /** Look for new records now and then, until there are some. */
+  private follow(signal: AbortSignal): Promise<void> {
+    return this.source.follow({
+      after: this.lastSeq(),
+      signal,
+      onEvent: (event) => this.hear(event),
+      onState: (state) => this.setState(state),
+    });
+  }
+
+  /** Look now and then for new records, until the session is open. */
   private async poll(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await pause(POLL_MS, signal);
       if (signal.aborted) return;
       try {
-        if (await this.fill()) return;
+        const { isOpen, lastSeq } = await this.source.standing();
+        if (isOpen) return;
+        if (lastSeq > this.lastSeq()) await this.fill();
+        this.setState("closed");
       } catch (error) {
-        if (error instanceof ApiError && error.status === 404) {
+        if (isMissing(error)) {
           this.change({ error });
           return this.stop();
         }
+        this.setState("lost");
       }
     }
   }
 
-  /** Read all recorded events after the last one; whether there were any. */
-  private async fill(): Promise<boolean> {
-    let hasAny = false;
+  /** Read all recorded events after the last one. */
+  private async fill(): Promise<void> {
     for (;;) {
       const events = await this.source.page({ after: this.lastSeq(), limit: OLDER_PAGE });
-      if (events.length === 0) return hasAny;
-      hasAny = true;
+      if (events.length === 0) return;
       this.queue.push(...events);
       this.flushAll();
     }
@@ -244,6 +266,7 @@ export class SessionFeed {
       for (let index = 0; index < this.events.length; index += SLICE) {
         if (index > 0) await breath();
         turns.push(this.events.slice(index, index + SLICE));
+        turns.settle();
       }
       this.turns = turns;
     } finally {
@@ -274,6 +297,10 @@ export class SessionFeed {
 export function serverSource(sessionId: string): FeedSource {
   const path = { session_id: sessionId };
   return {
+    async standing() {
+      const facts = dataOf(await api.GET("/v1/sessions/{session_id}", { params: { path } }));
+      return { isOpen: facts.state === "open", lastSeq: facts.last_seq };
+    },
     async page({ after, before, limit }) {
       const query =
         before === undefined
@@ -291,6 +318,14 @@ export function serverSource(sessionId: string): FeedSource {
         ...options,
       }),
   };
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404;
+}
+
+function isOffline(error: unknown): boolean {
+  return error instanceof ApiError && (error.isOffline || error.status >= 500);
 }
 
 /** Let the page draw and answer before more is done. */

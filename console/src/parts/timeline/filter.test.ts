@@ -22,6 +22,12 @@ describe("filters of a transcript", () => {
     expect(shape(shown)).toBe("prompt calls prompt calls");
   });
 
+  it("show the chosen event whatever they say", () => {
+    const chosen = rows.find((row) => row.kind === "notice")?.key;
+    expect(filterRows(rows, { chosen }).map((row) => row.key)).toContain(chosen);
+    expect(shape(filterRows(rows, { status: "failed", chosen }))).toBe("notice prompt calls");
+  });
+
   it("tell failed calls from denied ones", () => {
     expect(shape(filterRows(rows, { status: "failed" }))).toBe("prompt calls");
     expect(shape(filterRows(rows, { status: "denied" }))).toBe("prompt calls");

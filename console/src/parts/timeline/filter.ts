@@ -7,6 +7,8 @@ export interface RowFilter {
   place?: string | undefined;
   /** Whether housekeeping is shown too. */
   all?: boolean | undefined;
+  /** The key of a row that is shown whatever the filter says. */
+  chosen?: string | null | undefined;
 }
 
 export type StatusFilter = "waiting" | "running" | "completed" | "failed" | "denied";
@@ -23,16 +25,20 @@ const DENIED: ReadonlySet<CallStatus> = new Set(["denied", "expired"]);
 
 /** The rows that a filter lets pass: calls that match, and the prompts that they are part of. */
 export function filterRows(rows: readonly Row[], filter: RowFilter): readonly Row[] {
-  const loud = rows.filter((row) => row.kind !== "notice" || filter.all === true || !row.isQuiet);
+  const isChosen = (row: Row) => row.key === filter.chosen;
+  const loud = rows.filter(
+    (row) => row.kind !== "notice" || filter.all === true || !row.isQuiet || isChosen(row),
+  );
   if (!filter.tool && !filter.status && !filter.place) return loud;
   const matching = loud.flatMap((row): Row[] => {
+    if (isChosen(row)) return [row];
     if (row.kind !== "calls") return row.kind === "prompt" ? [row] : [];
     const calls = row.calls.filter((call) => isMatch(call, filter));
     if (calls.length === 0) return [];
     return [calls.length === row.calls.length ? row : { ...row, calls }];
   });
   const turns = new Set(matching.flatMap((row) => (row.kind === "calls" ? [row.turn] : [])));
-  return matching.filter((row) => row.kind !== "prompt" || turns.has(row.turn));
+  return matching.filter((row) => row.kind !== "prompt" || turns.has(row.turn) || isChosen(row));
 }
 
 function isMatch(call: CallItem, filter: RowFilter): boolean {

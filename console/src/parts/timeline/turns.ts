@@ -58,7 +58,7 @@ export class Turns {
 
   /** The rows, in the order of a transcript: what happens within a call follows the call. */
   list(): readonly Row[] {
-    this.refresh();
+    this.settle();
     this.flat ??= this.flatten(null, 0);
     return this.flat;
   }
@@ -322,7 +322,7 @@ export class Turns {
   }
 
   /** Give rows of calls the calls as they are now. */
-  private refresh(): void {
+  settle(): void {
     for (const key of this.book.changedPlaces()) {
       const row = this.rows.get(key);
       if (row?.kind === "calls")

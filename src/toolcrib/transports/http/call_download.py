@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import Refused
 from toolcrib.runtime.audit_messages import MAX_CALLS
+from toolcrib.store.call_query import CallRow
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -52,14 +53,14 @@ class CallPages:
 
     async def send(self, receive: Receive, send: Send) -> None:
         """Send every page. A client that leaves ends the reading."""
-        from toolcrib.runtime.call_csv import CALL_COLUMNS, call_cells, csv_text
+        from toolcrib.runtime.call_csv import CALL_COLUMNS, csv_text
 
         await send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS]})
         departure = asyncio.ensure_future(_departure(receive))
         try:
             page, text = self.first, csv_text([CALL_COLUMNS])
             while True:
-                text += csv_text(call_cells(asdict(row)) for row in page.calls)
+                text += await asyncio.to_thread(_lines, page)
                 is_last = page.cursor is None
                 await send(
                     {
@@ -76,6 +77,14 @@ class CallPages:
                 text = ""
         finally:
             departure.cancel()
+
+
+def _lines(page: Calls) -> str:
+    from toolcrib.runtime.call_csv import call_cells, csv_text
+
+    names = [field.name for field in fields(CallRow)]
+    rows = ({name: getattr(row, name) for name in names} for row in page.calls)
+    return csv_text(map(call_cells, rows))
 
 
 async def _departure(receive: Receive) -> None:
