@@ -657,6 +657,10 @@ export const messages = {
       `Record ${seq} is the one that this browser verified the last time.`,
     notRemembered:
       "This browser had not verified this session before: a ledger that was rewritten as a whole would not show.",
+    anchors: (key: string, every: string) =>
+      `The server sends its heads elsewhere every ${every} (${key}): check the end against those anchors.`,
+    unsigned: "not signed",
+    noAnchors: "The server sends its heads nowhere: nothing else proves that the end is there.",
     unchecked:
       "Not checked here: artifacts, settings and the index of calls, and anchors. For those run toolcrib audit verify on the server.",
     broken: (seq: number) => `This ledger was changed: it breaks at record ${seq}`,
