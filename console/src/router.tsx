@@ -160,6 +160,8 @@ export const router = createRouter({
   defaultErrorComponent: ({ error, reset }) => <ErrorState error={error} onRetry={reset} />,
   defaultPreload: "intent",
   scrollRestoration: true,
+  // What an address says and no page reads is no filter, and is sent to no server.
+  search: { strict: true },
 });
 
 declare module "@tanstack/react-router" {

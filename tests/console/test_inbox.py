@@ -23,7 +23,7 @@ from toolcrib.store.store import ApprovalFiled
 
 if TYPE_CHECKING:
     import httpx2
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Locator, Page, Route
 
     from toolcrib.client import Client
 
@@ -218,6 +218,56 @@ class TestDecisions:
         expect(dialog.get_by_text("the supplier has 20")).to_be_visible()
         expect(dialog.get_by_label("count")).to_have_value("33")
 
+    def test_no_key_decides_the_card_behind_a_dialog(self, crib: Crib, desk: Desk) -> None:
+        """A button that is disabled while its request is sent loses the focus to the page; a key
+        that was meant for the form then does not approve the call as it was.
+        """
+        waiting = desk.order()
+        page = crib.page("carol", "/inbox", allow=[CONFLICT])
+        fault = {"pointer": "/count", "message": "the supplier has 20"}
+        error = {"kind": "conflict", "message": "no", "facts": {"faults": [fault]}}
+        page.route("**/decide", lambda route: route.fulfill(status=409, json={"error": error}))
+        button(card(page, waiting.approval_id), "Edit").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("count").fill("33")
+        dialog.get_by_role("button", name="Approve with these arguments").click()
+        expect(dialog.get_by_text("the supplier has 20")).to_be_visible()
+        assert page.evaluate("document.activeElement.tagName") == "BODY"
+        page.unroute("**/decide")
+        page.keyboard.press("a")
+        dialog.get_by_label("count").fill("20")
+        dialog.get_by_role("button", name="Approve with these arguments").click()
+
+        expect(said(page, "order_parts is approved.")).to_be_visible()
+        assert "20 more of saws" in text_of(desk.go_on(waiting))
+
+    def test_two_requests_for_the_same_call(self, crib: Crib, desk: Desk) -> None:
+        """They have one digest, and each of them is approved on its own."""
+        twins = [desk.order(), desk.order()]
+        page = crib.page("carol", "/inbox")
+        for twin in twins:
+            button(card(page, twin.approval_id), "Approve").click()
+            expect(card(page, twin.approval_id)).to_have_count(0)
+
+        assert all("50 more" in text_of(desk.go_on(twin)) for twin in twins)
+
+    def test_a_dialog_gives_the_focus_back(self, crib: Crib, desk: Desk) -> None:
+        """To the button that opened it, or to the card whose key did."""
+        waiting = desk.order()
+        page = crib.page("carol", "/inbox")
+        shown = card(page, waiting.approval_id)
+        deny = button(shown, "Deny")
+        deny.press("Enter")
+        expect(page.get_by_role("dialog")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(deny).to_be_focused()
+
+        shown.focus()
+        page.keyboard.press("e")
+        expect(page.get_by_role("dialog")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(shown).to_be_focused()
+
     def test_deny_with_a_reason(self, crib: Crib, desk: Desk) -> None:
         """The call does not run, and the reason is what the model reads."""
         waiting = desk.order()
@@ -295,6 +345,27 @@ class TestDecisions:
         expect(dialog.get_by_text("ada was faster and has denied")).to_have_count(1)
         dialog.get_by_role("button", name="Done").click()
         expect(page.get_by_text("Nothing waits for a decision")).to_be_visible()
+
+    def test_who_cancels_several_in_the_middle_decides_no_more(
+        self, crib: Crib, desk: Desk
+    ) -> None:
+        """What was sent is decided, and the rest goes on waiting."""
+        waiting = [desk.order(count) for count in (51, 52, 53)]
+        page = crib.page("carol", "/inbox")
+        sent: list[Route] = []
+        page.route("**/decide", lambda route: sent.append(route))
+        for each in waiting:
+            card(page, each.approval_id).get_by_role("checkbox").check()
+        button(page, "Approve selected").click()
+        dialog = page.get_by_role("dialog")
+        with page.expect_request("**/decide"):
+            dialog.get_by_role("button", name="Approve 3").click()
+        dialog.get_by_role("button", name="Cancel").click()
+        expect(dialog).to_have_count(0)
+        sent[0].continue_()
+
+        expect(page.get_by_text("2 calls wait for a decision")).to_be_visible()
+        assert len(sent) == 1
 
     def test_by_keyboard_alone(self, crib: Crib, desk: Desk) -> None:
         """J and K choose, X selects, D denies, A approves, ? explains; nobody needs a mouse."""
@@ -516,6 +587,16 @@ class TestLive:
         expect(page).to_have_url(re.compile("tool=write_file"))
         expect(card(page, order.approval_id)).to_have_count(0)
         expect(card(page, file.approval_id)).to_be_visible()
+
+    def test_what_no_page_reads_is_no_filter(self, crib: Crib, desk: Desk) -> None:
+        """A word in the address that nobody knows hides nothing, and the server is not asked."""
+        page = crib.page("ada", "/inbox?from=mail")
+        expect(page.get_by_text("Nothing waits for a decision")).to_be_visible()
+        expect(page).to_have_url(f"{crib.url}/inbox")
+
+        page.goto("/sessions?search=saws")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Sessions")
+        expect(page.get_by_role("link", name="Nothing happened yet").first).to_be_visible()
 
     def test_both_themes_and_a_phone(self, crib: Crib, desk: Desk) -> None:
         """Axe finds nothing in the dark theme on a phone, and nothing is wider than the screen."""

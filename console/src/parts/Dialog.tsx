@@ -1,6 +1,6 @@
 import { X } from "lucide-react";
 import { Dialog as Radix } from "radix-ui";
-import type { ReactNode } from "react";
+import { useRef, type ReactNode } from "react";
 
 import { messages } from "@/messages";
 import styles from "@/parts/Dialog.module.css";
@@ -16,16 +16,25 @@ export interface DialogProps {
 
 /**
  * A dialog that holds the focus. What opens in it has the focus on its title, so that no key that
- * was meant for the page decides anything.
+ * was meant for the page decides anything. When it closes, what had the focus before has it again.
  */
 export function Dialog({ open, onClose, title, description, children, size }: DialogProps) {
+  const opener = useRef<Element | null>(null);
   return (
     <Radix.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()}>
       <Radix.Portal>
         <Radix.Overlay className={styles.overlay} />
         <Radix.Content
           className={`${styles.content} ${size === "wide" ? styles.wide : ""}`}
-          onOpenAutoFocus={focusTitle}
+          onOpenAutoFocus={(event) => {
+            opener.current = document.activeElement;
+            focusTitle(event);
+          }}
+          onCloseAutoFocus={(event) => {
+            // Without this the focus goes to a trigger, which dialogs that open by a key have not.
+            event.preventDefault();
+            if (opener.current instanceof HTMLElement) opener.current.focus();
+          }}
           {...(description === undefined ? { "aria-describedby": undefined } : {})}
         >
           <header className={styles.header}>

@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 
 import type { Approval } from "@/api/inbox";
 import { decide, newKey, type Outcome } from "@/pages/inbox/decision";
@@ -26,6 +26,13 @@ export function BulkDialog({
   const [reason, setReason] = useState("");
   const [outcomes, setOutcomes] = useState<Record<string, Outcome>>({});
   const [isBusy, setIsBusy] = useState(false);
+  const isClosed = useRef(false);
+  useEffect(() => {
+    isClosed.current = false;
+    return () => {
+      isClosed.current = true;
+    };
+  }, []);
   const left = approvals.filter((each) => isOpen(outcomes[each.approval_id]));
   const run = async () => {
     setIsBusy(true);
@@ -33,6 +40,8 @@ export function BulkDialog({
     const said =
       decision === "deny" && written !== "" ? { decision, reason: written } : { decision };
     for (const approval of left) {
+      // Who cancels in the middle decides nothing more.
+      if (isClosed.current) break;
       const outcome = await decide(approval, said, keys.get(approval.approval_id) ?? newKey());
       setOutcomes((known) => ({ ...known, [approval.approval_id]: outcome }));
     }

@@ -67,8 +67,10 @@ export function useInboxDesk(approvals: readonly Approval[], linkedId: string | 
   );
   const approve = useCallback(
     async (approval: Approval) => {
-      const key = keys.current.get(approval.digest) ?? newKey();
-      keys.current.set(approval.digest, key);
+      // Two requests for the same call have one digest; each of them is a decision of its own.
+      const written = `${approval.approval_id} ${approval.digest}`;
+      const key = keys.current.get(written) ?? newKey();
+      keys.current.set(written, key);
       setBusyId(approval.approval_id);
       const outcome = await decide(approval, { decision: "approve" }, key).finally(() =>
         setBusyId(null),
