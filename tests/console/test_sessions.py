@@ -251,6 +251,19 @@ def test_a_decision_is_taken_in_the_transcript(crib: Crib) -> None:
     expect(transcript(page)).to_contain_text("more of saws are ordered")
 
 
+@pytest.mark.parametrize("place", ["sessions", "chat"])
+def test_nothing_is_approved_in_line_that_is_not_shown(crib: Crib, place: str) -> None:
+    """A transcript cuts a long argument; with the button to approve it, its end is there too."""
+    client = crib.operations("bob")
+    session_id = client.create_session().session_id
+    content = "\n".join([*(f"harmless {number}" for number in range(60)), "and the harm"])
+    client.call_tool(session_id, "write_file", {"path": "a.txt", "content": content})
+    page = crib.page("ada", f"/{place}/{session_id}")
+    expect(page.get_by_role("button", name="Approve").first).to_be_visible()
+
+    expect(page.get_by_role("main")).to_contain_text("and the harm")
+
+
 def test_progress_comes_in_place_and_a_call_is_cancelled(crib: Crib) -> None:
     """One card, whose progress and output change; its cancel button stops the call."""
     crib.operations("ada").create_session("ada:slow")

@@ -8,10 +8,12 @@ import type { Outcome } from "@/pages/inbox/decision";
 import { forgetDrafts } from "@/pages/inbox/draft";
 import { OutcomeNote } from "@/pages/inbox/OutcomeNote";
 import { useToast } from "@/parts/Toast";
+import { Arguments } from "@/parts/values";
 
 /**
  * What a person may do about a request, wherever it is shown: the buttons that the server allows
- * them, with their dialogs. `onOutcome` hears what became of a decision.
+ * them, with their dialogs. The arguments are there in full, for a transcript cuts what is long and
+ * nobody should approve what they cannot see. `onOutcome` hears what became of a decision.
  */
 export function DecisionBar({
   approval,
@@ -38,6 +40,7 @@ export function DecisionBar({
   const ways = context.data?.ways ?? [];
   return (
     <div>
+      {ways.length > 0 && <Arguments schema={approval.parameters} arguments={approval.arguments} />}
       <DecisionButtons
         approval={approval}
         ways={ways}
