@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.console.browser_page import ROOT, calm, settle
+from tests.console.browser_page import PHONE, ROOT, calm, settle
 from tests.console.story import Story, play_story
 
 if TYPE_CHECKING:
@@ -137,3 +137,18 @@ def test_nobody_else_may_frame_the_page(crib: Crib, pages: Any) -> None:
     page.wait_for_load_state()
 
     assert all("Toolcrib" not in each.content() for each in page.frames[1:])
+
+
+def test_every_page_is_reached_on_a_phone(crib: Crib, story: Story) -> None:
+    """What has no place in the row of a narrow screen is in a menu, which names the open page."""
+    page = crib.page("ada", "/activity", size=PHONE)
+    row = page.get_by_role("navigation").first
+
+    for link in row.get_by_role("link").all():
+        box = link.bounding_box()
+        assert box is None or box["x"] + box["width"] <= PHONE[0]
+    row.get_by_role("button", name="More pages: Activity").click()
+    page.get_by_role("menuitem", name="Grants").click()
+
+    page.wait_for_url("**/grants")
+    expect(row.get_by_role("button", name="More pages: Grants")).to_be_visible()
