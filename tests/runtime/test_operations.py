@@ -50,7 +50,10 @@ NEEDS: dict[str, tuple[Role, ...]] = {
     "records.list": ("caller", "auditor"),
     "catalog.list": ("caller", "approver", "auditor"),
     "catalog.get": ("caller", "approver", "auditor"),
+    "policy.check": ("approver", "auditor"),
     "policy.explain": ("caller", "approver", "auditor"),
+    "policy.get": ("approver", "auditor"),
+    "policy.preview": ("approver", "auditor"),
     "servers.list": ("caller", "auditor"),
     "events.list": ("caller", "auditor"),
 }
