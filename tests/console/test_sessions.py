@@ -343,7 +343,7 @@ def test_sessions_are_forked_closed_and_deleted(crib: Crib, shop: str) -> None:
     menu = page.get_by_role("button", name="Actions of the session")
     menu.click()
     page.get_by_role("menuitem", name="Fork").click()
-    expect(page.get_by_text("The fork is open")).to_be_visible()
+    expect(page.get_by_text("The fork is open").first).to_be_visible()
     expect(page).not_to_have_url(re.compile("shop$"))
     expect(transcript(page)).to_contain_text("It did not work.")
     menu.click()
@@ -352,7 +352,7 @@ def test_sessions_are_forked_closed_and_deleted(crib: Crib, shop: str) -> None:
     menu.click()
     page.get_by_role("menuitem", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("The session is deleted")).to_be_visible()
+    expect(page.get_by_text("The session is deleted").first).to_be_visible()
     expect(page).to_have_url(f"{crib.url}/sessions")
 
 
@@ -383,9 +383,9 @@ SLOWNESS = """() => {
     for (let sum = 0, index = 0; index < 1e6; index += 1) sum += Math.sqrt(index);
     times.push(performance.now() - begin);
   }
-  return times.reduce((sum, time) => sum + time, 0) / times.length / Math.min(...times);
+  return Math.max(...times) / Math.min(...times);
 }"""
-"""How much longer the same work takes on average than at best, for other work runs beside it."""
+"""How much longer the same work takes at worst than at best, because other work runs beside it."""
 
 
 async def write_long(path: Path) -> None:
