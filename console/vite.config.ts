@@ -13,6 +13,8 @@ export default defineConfig({
   },
   test: {
     environment: "happy-dom",
+    // One DOM for all files of a worker: starting one took most of the time.
+    isolate: false,
     include: ["src/**/*.test.ts", "src/**/*.test.tsx"],
   },
 });

@@ -22,14 +22,22 @@ from tests.console.browser_page import (  # noqa: E402
     PHONE,
     BrowserPages,
     Theme,
+    calm,
     chromium,
     settle,
 )
-from tests.console.crib import Crib, crib_in  # noqa: E402
+from tests.console.crib import PROJECT, WORKSHOP, crib_in  # noqa: E402
 from tests.console.story import play_story  # noqa: E402
 
 FOLDER = ROOT / "docs" / "screenshots"
 IN_THE_DARK = ("inbox", "session", "activity")
+NOTES = f"""
+mcp_servers:
+  notes:
+    command: {sys.executable}
+    args: [{ROOT / "examples" / "gateway" / "notes_server.py"}]
+"""
+"""A mounted MCP server, for its page."""
 TALLEST = 1_800
 COLOURS = 256
 MOST_BYTES = 4_000_000
@@ -37,31 +45,32 @@ MOST_BYTES = 4_000_000
 
 
 def save(page: Page, name: str) -> int:
-    """Save what the page shows, up to a height, with few colours; returns the size in bytes."""
-    width = (page.viewport_size or {"width": 0})["width"]
+    """Save all that the page shows, up to a height, with few colours; returns the size in bytes."""
     height = int(page.evaluate("document.documentElement.scrollHeight"))
-    taken = page.screenshot(
-        full_page=True,
-        animations="disabled",
-        clip={"x": 0, "y": 0, "width": width, "height": min(height, TALLEST)},
-    )
-    picture = Image.open(BytesIO(taken)).convert("RGB").quantize(COLOURS)
+    width = (page.viewport_size or {"width": 0})["width"]
+    # Not a picture of more than the window: what keeps its place in the window would end there.
+    page.set_viewport_size({"width": width, "height": min(height, TALLEST)})
+    calm(page)
+    picture = Image.open(BytesIO(page.screenshot(animations="disabled")))
     target = FOLDER / f"{name}.png"
-    picture.save(target, optimize=True)
+    picture.convert("RGB").quantize(COLOURS).save(target, optimize=True)
     return target.stat().st_size
 
 
-def take(pages: BrowserPages, crib: Crib, name: str, path: str, theme: Theme) -> int:
-    """Both pictures of a page."""
-    person = None if name == "sign-in" else "ada"
-    page = pages.open(crib, person, path, size=DESKTOP, theme=theme, allow=["401"])
+def take(page: Page, name: str, path: str, theme: Theme) -> int:
+    """Both pictures of a page in a theme; returns their size."""
+    page.emulate_media(color_scheme=theme)
     suffix = "-dark" if theme == "dark" else ""
     size = 0
     for width, height in (DESKTOP, PHONE):
         page.set_viewport_size({"width": width, "height": height})
-        if person is not None:
+        page.goto(path)
+        if name == "sign-in":
+            page.get_by_role("heading", level=1).wait_for()
+        else:
             settle(page)
-        page.wait_for_function("document.fonts.ready.then(() => true)")
+        # Charts and the colours of code come after the page.
+        calm(page)
         size += save(page, f"{name}-{width}{suffix}")
     print(f"{name}{suffix}: {path}")
     return size
@@ -76,14 +85,18 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         chromium() as browser,
-        crib_in(Path(folder, "workshop")) as crib,
+        crib_in(Path(folder, "workshop"), tools=WORKSHOP, project=PROJECT + NOTES) as crib,
     ):
-        story = play_story(crib)
+        story = play_story(crib, is_hostile=False)
         pages = BrowserPages(browser)
-        for name, path in {**story.paths, "sign-in": "/sign-in"}.items():
-            size += take(pages, crib, name, path, "light")
+        signed_in = pages.open(crib, "ada", "/inbox")
+        for name, path in story.paths.items():
+            size += take(signed_in, name, path, "light")
             if name in IN_THE_DARK:
-                size += take(pages, crib, name, path, "dark")
+                size += take(signed_in, name, path, "dark")
+        size += take(
+            pages.open(crib, None, "/sign-in", allow=["401"]), "sign-in", "/sign-in", "light"
+        )
         pages.close()
     print(f"{len([*FOLDER.glob('*.png')])} pictures, {size // 1000} kB")
     if size > MOST_BYTES:

@@ -22,6 +22,7 @@ export const messages = {
     skip: "Skip to the content",
     navigation: "Pages",
     more: "More pages",
+    moreShort: "More",
     inbox: "Inbox",
     sessions: "Sessions",
     chat: "Chat",
@@ -63,6 +64,15 @@ export const messages = {
     now: "now",
     actions: "Actions",
     dismiss: "Dismiss",
+    reservedRules: {
+      default: "no policy, and the tool may change something",
+      requires_approval: "the tool asks for approval itself",
+      unmatched: "no rule matches",
+      need_user_approve_tools: "the session asks before this tool",
+      tool: "the tool asks for approval of this call",
+      in_doubt: "the process died while the call ran",
+      tool_changed: "the tool has changed since the call was made",
+    },
   },
   // --- inbox ---
   inbox: {
@@ -87,15 +97,6 @@ export const messages = {
     prompt: "Prompt",
     rule: "Rule that asked",
     ruleAt: (file: string, line: number) => `${file}, line ${line}`,
-    reserved: {
-      requires_approval: "the tool itself asks for approval",
-      need_user_approve_tools: "the session asks before this tool runs",
-      tool: "the tool asks for approval of this call",
-      in_doubt: "the process died while the call ran",
-      tool_changed: "the tool has changed since the call was made",
-      unmatched: "no rule allows this call",
-      default: "there is no policy, so tools that change something are asked about",
-    } as Record<string, string>,
     unanswered: "If nobody answers",
     expires: (time: string) =>
       `It expires in ${time}: the call does not run, and the model is told.`,
@@ -657,6 +658,10 @@ export const messages = {
       `Record ${seq} is the one that this browser verified the last time.`,
     notRemembered:
       "This browser had not verified this session before: a ledger that was rewritten as a whole would not show.",
+    anchors: (key: string, every: string) =>
+      `The server sends its heads elsewhere every ${every} (${key}): check the end against those anchors.`,
+    unsigned: "not signed",
+    noAnchors: "The server sends its heads nowhere: nothing else proves that the end is there.",
     unchecked:
       "Not checked here: artifacts, settings and the index of calls, and anchors. For those run toolcrib audit verify on the server.",
     broken: (seq: number) => `This ledger was changed: it breaks at record ${seq}`,
@@ -830,13 +835,6 @@ export const messages = {
     effects: { allow: "runs", ask: "asks", deny: "refused" },
     hostedEffects: { allow: "offered", ask: "asks", deny: "not offered" },
     byArguments: "depends on the arguments",
-    reservedRules: {
-      default: "no policy, and the tool asks for nothing",
-      requires_approval: "the tool asks for approval itself",
-      unmatched: "no rule matches",
-      need_user_approve_tools: "the session asks before this tool",
-      tool: "the tool asks for approval of this call",
-    },
     empty: "This server has no tools",
     emptyHint: "Write a function with @tool in a module, and name the module in toolcrib.yaml:",
     emptySample: "tools:\n  modules: [my_tools]",

@@ -161,6 +161,19 @@ def settle(page: Page) -> None:
     expect(page.get_by_text("Loading", exact=True)).to_have_count(0)
 
 
+def calm(page: Page) -> None:
+    """Wait until nothing more has been fetched for a while: charts, colours of code, pictures."""
+    page.wait_for_function(
+        """() => {
+            const count = performance.getEntriesByType("resource").length;
+            window.calm = window.seen === count ? (window.calm ?? 0) + 1 : 0;
+            window.seen = count;
+            return window.calm >= 4;
+        }""",
+        polling=200,
+    )
+
+
 def check_axe(page: Page) -> None:
     """Fail if axe finds anything on the page as it is shown now."""
     page.evaluate(AXE.read_text("utf-8"))

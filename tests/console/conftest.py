@@ -12,12 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.console.browser_page import ROOT, BrowserPages, chromium
 from tests.console.crib import Crib, crib_in
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+
+# A wait ends when its condition holds; only a hang reaches this, however busy the machine is.
+expect.set_options(timeout=30_000)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -40,7 +40,7 @@ ROLES: Final[dict[Person, Sequence[Any]]] = {
 }
 OWNERS: Final = "owner-token-0123456789-0123456789"
 
-TOOLS: Final = '''
+WORKSHOP: Final = '''
 """The tools of a small workshop."""
 
 import asyncio
@@ -104,6 +104,9 @@ async def slow(seconds: float = 3600) -> str:
     await asyncio.sleep(seconds)
     return "At last."
 
+'''
+
+HOSTILE_TOOLS: Final = '''
 
 HOSTILE = (
     "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>\\n"
@@ -128,6 +131,8 @@ def hostile_order(text: str) -> str:
     """
     return text
 '''
+
+TOOLS: Final = WORKSHOP + HOSTILE_TOOLS
 
 POLICY: Final = """\
 # Which calls run, which a person is asked about, and which are refused.

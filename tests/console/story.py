@@ -54,8 +54,10 @@ class Story:
         }
 
 
-def play_story(crib: Crib) -> Story:
-    """Have bob use the tools and the agent, and carol decide about some of it."""
+def play_story(crib: Crib, *, is_hostile: bool = True) -> Story:
+    """Have bob use the tools and the agent, and carol decide about some of it. With `is_hostile`,
+    one of the sessions attacks the page.
+    """
     bob, carol = crib.operations("bob"), crib.operations("carol")
     chat = bob.create_session("bob:saws-for-december").session_id
     bob.send_prompt(chat, "How many saws and bolts do we have?")
@@ -78,6 +80,7 @@ def play_story(crib: Crib) -> Story:
     bob.call_tool(calls, "write_file", {"path": "count_stock.py", "content": PROGRAM})
     bob.call_tool(calls, "run_python", {"code": PROGRAM})
 
-    hostile = bob.create_session("bob:hostile").session_id
-    bob.send_prompt(hostile, "Be hostile.")
+    hostile = bob.create_session("bob:hostile").session_id if is_hostile else calls
+    if is_hostile:
+        bob.send_prompt(hostile, "Be hostile.")
     return Story(chat, calls, hostile)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from playwright.sync_api import expect
@@ -155,6 +156,44 @@ def command(crib: Crib, *words: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def say_in_editor(crib: Crib, session_id: str, text: str) -> str:
+    """What an editor shows that loads a session and sends a prompt, over its agent's pipes."""
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("initialize", {"protocolVersion": 1, "clientCapabilities": {}}),
+        ("session/load", {"sessionId": session_id, "cwd": str(crib.folder), "mcpServers": []}),
+        (
+            "session/prompt",
+            {"sessionId": session_id, "prompt": [{"type": "text", "text": text}]},
+        ),
+    ]
+    updates: list[str] = []
+    with subprocess.Popen(
+        [sys.executable, "-m", "toolcrib", "acp"],
+        cwd=crib.folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as agent:
+        assert agent.stdin is not None
+        assert agent.stdout is not None
+        for number, (method, params) in enumerate(requests):
+            request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            agent.stdin.write(json.dumps(request) + "\n")
+            agent.stdin.flush()
+            for line in agent.stdout:
+                message = json.loads(line)
+                if message.get("id") == number and "method" not in message:
+                    assert "error" not in message, message
+                    break
+                content = message.get("params", {}).get("update", {}).get("content")
+                # The content of a tool call is a list.
+                if isinstance(content, dict):
+                    updates.append(str(cast("dict[str, object]", content).get("text")))
+        agent.stdin.close()
+    return "".join(updates)
 
 
 def test_a_new_conversation_says_who_answers_and_with_what(crib: Crib) -> None:
@@ -318,7 +357,8 @@ def test_the_same_session_goes_on_in_a_terminal(crib: Crib) -> None:
 
 def test_a_session_is_handed_over_to_another_process(crib: Crib) -> None:
     """While the server has a session open no other process writes it. Let go, it continues on the
-    store; the page does not take it back by itself, and shows what was said there.
+    store, at a terminal and in an editor; the page does not take it back by itself, and shows what
+    was said there.
     """
     page = crib.page("bob", "/chat")
     send(page, "how many are there?")
@@ -334,6 +374,10 @@ def test_a_session_is_handed_over_to_another_process(crib: Crib) -> None:
     expect(log(page).get_by_text("not open at this server")).to_be_visible()
     assert "I can count" in command(crib, *words)
     expect(log(page)).to_contain_text("Hello?", timeout=20_000)
+    shown = say_in_editor(crib, session_id, "Please fail now.")
+    assert "I can count" in shown
+    assert "It did not work." in shown
+    expect(log(page)).to_contain_text("It did not work.", timeout=20_000)
 
     send(page, "how many are there?")
     expect(log(page).get_by_text("There are")).to_have_count(2)

@@ -13,9 +13,13 @@ from playwright.sync_api import expect
 
 from tests.console.browser_page import PHONE, check_axe
 from tests.console.crib import TOOLS, Crib, crib_in
+from tests.helpers.patience import PATIENCE
+from toolcrib.ledger.record import GENESIS, Record, seal_payload
+from toolcrib.store import SqliteStore
+from toolcrib.store.store import Commit
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from playwright.sync_api import Locator, Page
 
@@ -323,3 +327,46 @@ def test_a_hostile_result_is_shown_and_obeyed_by_nobody(crib: Crib) -> None:
                 assert "evil.example" in (link.text_content() or "")
         text = panel.inner_text()
         assert not re.search("[\x00-\x08\x1b\x9b\u202e\u200b]", text)
+
+
+def write_long_ledger(crib: Crib, session_id: str, length: int) -> None:
+    """A ledger as a server writes it, while none runs."""
+    payload = json.dumps({"tool": "slow", "chunk": "a line of output " * 20}).encode()
+    records: list[Record] = []
+    previous = GENESIS
+    for seq in range(1, length + 1):
+        call_id = f"call_{seq // 3}"
+        record = seal_payload(session_id, "tool.output", 1e9 + seq, call_id, payload, seq, previous)
+        previous = record.hash
+        records.append(record)
+    with SqliteStore(crib.folder / "crib.sqlite3") as store:
+        lease = store.acquire(session_id, owner="bob")
+        store.commit(lease, Commit(records, []))
+        store.release(lease)
+
+
+def test_a_long_ledger_is_verified_without_holding_up_the_page(
+    crib: Crib, record_property: Callable[[str, object], None]
+) -> None:
+    """20,000 records, and no task of the page takes so long that a person feels it."""
+    crib.kill()
+    write_long_ledger(crib, "long", 20_000)
+    crib.start()
+    page, pane = open_event(crib, "long", 20_000, allow=[r"404 .*/events"])
+    page.evaluate(
+        """() => {
+            window.longest = 0;
+            new PerformanceObserver((list) => {
+                for (const task of list.getEntries())
+                    window.longest = Math.max(window.longest, task.duration);
+            }).observe({entryTypes: ["longtask"]});
+        }"""
+    )
+
+    verdict = verify(pane).locator("[data-verdict=whole]")
+
+    expect(verdict).to_contain_text("Verified here: 20,000 records", timeout=PATIENCE * 1_000)
+    longest = page.evaluate("window.longest")
+    record_property("longest task in ms", longest)
+    # Twice what a quiet machine may take at most: others may compute beside it.
+    assert longest < 200

@@ -243,9 +243,11 @@ class TestDecisions:
         assert text_of(desk.go_on(waiting)) == "we have enough"
 
     def test_grant_and_the_next_call_runs_unasked(self, crib: Crib, desk: Desk) -> None:
-        """Bounded by default, with a preview; a call like it then runs, another one is asked
-        about. Only an admin may grant for everyone.
+        """Bounded by default, with a preview of past calls for those who may read them; a call like
+        it then runs, another one is asked about. Only an admin may grant for everyone.
         """
+        done = desk.call("order_parts", part="saws", count=3)
+        assert done.status == "completed"
         waiting = desk.order(60)
         page = crib.page("carol", "/inbox")
         button(card(page, waiting.approval_id), "Grant").click()
@@ -255,8 +257,15 @@ class TestDecisions:
         expect(dialog.get_by_label("Until when")).to_have_value("86400")
         dialog.get_by_label("Pattern of count").select_option("max")
         dialog.get_by_label("Value of the pattern of count").fill("70")
-        expect(dialog.get_by_text("It would have covered")).to_be_visible()
+        expect(dialog.get_by_text("no past calls that you may read")).to_be_visible()
         check_axe(page)
+        admins = crib.page("ada", "/inbox")
+        button(card(admins, waiting.approval_id), "Grant").click()
+        theirs = admins.get_by_role("dialog")
+        expect(theirs.get_by_label("Calls of everyone")).to_be_visible()
+        expect(
+            theirs.get_by_text(re.compile(r"It would have covered \d+ of the last"))
+        ).to_be_visible()
         dialog.get_by_role("button", name="Approve and grant").click()
         expect(said(page, "calls like it are from now on")).to_be_visible()
 
@@ -342,6 +351,23 @@ class TestConflicts:
         expect(dialog.get_by_role("alert")).to_contain_text("ada was faster and has approved")
         expect(dialog.get_by_label("Reason")).to_have_value("a long reason")
         assert crib.operations("ada").get_approval(waiting.approval_id).decided_by == "ada"
+
+    def test_a_card_that_somebody_else_decides_leaves_with_a_word(
+        self, crib: Crib, desk: Desk
+    ) -> None:
+        """Who looks at a card is told what became of it, and the next key is for no other card."""
+        first, second = desk.order(51), desk.order(52)
+        page = crib.page("carol", "/inbox")
+        expect(button(card(page, first.approval_id), "Approve")).to_be_visible()
+        page.keyboard.press("j")
+        expect(card(page, first.approval_id)).to_be_focused()
+        crib.operations("ada").decide(first.approval_id, "deny")
+
+        expect(said(page, "ada was faster and has denied order_parts")).to_be_visible()
+        expect(card(page, first.approval_id)).to_have_count(0)
+        page.keyboard.press("a")
+        expect(page.locator("article[aria-current=true]")).to_have_count(0)
+        assert crib.operations("carol").get_approval(second.approval_id).state == "pending"
 
     def test_two_people_have_to_approve(self, crib: Crib, desk: Desk) -> None:
         """The first approval counts and is shown; the same person cannot give the second."""

@@ -157,3 +157,16 @@ def test_a_caller_has_no_policy_page_and_is_refused(crib: Crib) -> None:
     body = {"draft": "version: 1"}
     assert crib.request("bob", "POST", "/v1/policy-previews", body).status_code == 403
     assert crib.request("bob", "POST", "/v1/policy-checks", {"text": ""}).status_code == 403
+
+
+def test_without_a_policy_the_page_says_what_that_means(crib: Crib) -> None:
+    """Whoever has none learns what is let through, and starts from an example that is valid."""
+    page = crib.page("dora", "/grants")
+    page.route("**/v1/policy", lambda route: route.fulfill(json={"has_policy": False}))
+    page.get_by_role("link", name="Policy").click()
+
+    expect(page.get_by_text("No policy is in force")).to_be_visible()
+    expect(page.get_by_text("Whoever may call tools may call all of them")).to_be_visible()
+    page.get_by_role("button", name="Start from an example").click()
+    expect(page.get_by_text("No faults")).to_be_visible()
+    expect(page.get_by_text("This page never writes a file")).to_be_visible()

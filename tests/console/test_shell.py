@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.console.browser_page import ROOT, settle
+from tests.console.browser_page import PHONE, ROOT, calm, settle
 from tests.console.story import Story, play_story
 
 if TYPE_CHECKING:
@@ -42,20 +42,6 @@ def transfers(page: Page) -> list[dict[str, Any]]:
     )
 
 
-def all_transfers(page: Page) -> list[dict[str, Any]]:
-    """The same, once nothing more has come for a while: pictures, colours of code, charts."""
-    page.wait_for_function(
-        """() => {
-            const count = performance.getEntriesByType("resource").length;
-            window.calm = window.seen === count ? (window.calm ?? 0) + 1 : 0;
-            window.seen = count;
-            return window.calm >= 4;
-        }""",
-        polling=200,
-    )
-    return transfers(page)
-
-
 def gzip_size(url: str) -> int:
     """What a file of the page weighs for a browser that takes no better than gzip."""
     path = ROOT / "console" / "dist" / urlsplit(url).path[1:]
@@ -71,7 +57,8 @@ def test_the_first_load_is_small(crib: Crib, story: Story, start: str) -> None:
         expect(page.get_by_role("heading", level=1)).to_be_visible()
     else:
         settle(page)
-    fetched = all_transfers(page)
+    calm(page)
+    fetched = transfers(page)
     total = sum(each["transferSize"] for each in fetched)
     by_gzip = sum(gzip_size(each["name"]) for each in fetched)
     print(f"{start}: {total / 1000:.0f} kB in {len(fetched)} files; gzip {by_gzip / 1000:.0f} kB")
@@ -150,3 +137,18 @@ def test_nobody_else_may_frame_the_page(crib: Crib, pages: Any) -> None:
     page.wait_for_load_state()
 
     assert all("Toolcrib" not in each.content() for each in page.frames[1:])
+
+
+def test_every_page_is_reached_on_a_phone(crib: Crib, story: Story) -> None:
+    """What has no place in the row of a narrow screen is in a menu, which names the open page."""
+    page = crib.page("ada", "/activity", size=PHONE)
+    row = page.get_by_role("navigation").first
+
+    for link in row.get_by_role("link").all():
+        box = link.bounding_box()
+        assert box is None or box["x"] + box["width"] <= PHONE[0]
+    row.get_by_role("button", name="More pages: Activity").click()
+    page.get_by_role("menuitem", name="Grants").click()
+
+    page.wait_for_url("**/grants")
+    expect(row.get_by_role("button", name="More pages: Grants")).to_be_visible()

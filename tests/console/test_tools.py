@@ -257,3 +257,31 @@ def test_the_pages_fit_a_phone_in_the_dark(crib: Crib, path: str) -> None:
 
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
     check_axe(page)
+
+
+def test_a_hostile_result_is_only_shown(crib: Crib) -> None:
+    """What a tool answers is text in the page of the tool too: nothing of it runs or loads."""
+    page = crib.page("bob", "/tools/hostile")
+    run(page)
+
+    expect(page.get_by_text("It ran").first).to_be_visible()
+    expect(page.get_by_text("evil.example").first).to_be_visible()
+    assert page.evaluate("window.hacked") is None
+
+
+def test_a_waiting_call_survives_the_server(crib: Crib) -> None:
+    """The server dies and is back, somebody approves, and the page runs the call it shows."""
+    page = crib.page("bob", "/tools/write_file", allow=["Failed to load resource", "ERR_"])
+    fill(page, path="late.md", content="Still here.")
+    run(page)
+    expect(page.get_by_text("It waits for approval")).to_be_visible()
+
+    crib.restart()
+    carol = crib.operations("carol")
+    [request] = [
+        each for each in carol.list_approvals().approvals if each.arguments["path"] == "late.md"
+    ]
+    carol.decide(request.approval_id, "approve")
+
+    text = page.get_by_text("11 characters are in late.md.").first
+    expect(text).to_be_visible(timeout=30_000)

@@ -12,10 +12,11 @@ from pydantic_core import from_json, to_json
 from tests.runtime.host_runtime import host_tool, serving
 from toolcrib.errors import LedgerBroken, Refused
 from toolcrib.ledger.record import Record, verify
-from toolcrib.runtime.audit_messages import Records, StoredRecord
+from toolcrib.runtime.audit_messages import AnchorFacts, Records, StoredRecord
 from toolcrib.runtime.principal import Principal
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.store import SqliteStore
+from toolcrib.store.anchors import AnchorFile, AnchorKey, AnchorOptions
 
 ALICE = Principal("alice", frozenset({"caller"}))
 BOB = Principal("bob", frozenset({"caller"}))
@@ -106,3 +107,16 @@ async def test_only_readers_of_the_session_get_its_records() -> None:
         with pytest.raises(Refused) as refused:
             await runtime.as_principal(BOB).list_records("alice:1")
         assert refused.value.kind == "not_found"
+
+
+async def test_a_reader_learns_which_key_signs_anchors(tmp_path: Path) -> None:
+    """The fingerprint, to compare with the key at hand; nothing of where anchors go."""
+    key = AnchorKey.create(tmp_path / "anchor.key")
+    options = AnchorOptions(targets=[AnchorFile(tmp_path / "anchors")], key=key, every_seconds=30)
+    async with serving(host_tool("add"), anchors=options) as runtime:
+        await play(runtime, 1)
+        page = await runtime.as_principal(ALICE).list_records("alice:1")
+    assert page.anchors == AnchorFacts(key=key.fingerprint, every_seconds=30)
+    async with serving(host_tool("add")) as runtime:
+        await play(runtime, 1)
+        assert (await runtime.as_principal(ALICE).list_records("alice:1")).anchors is None

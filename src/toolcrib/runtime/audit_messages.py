@@ -128,6 +128,15 @@ class StoredHead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorFacts:
+    """That heads of ledgers are sent elsewhere while the runtime runs, and what signs them."""
+
+    key: str | None
+    """The fingerprint of the key; None when anchors are not signed."""
+    every_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
     """Records in order: fewer than `limit` when they are large. `last_seq` asks for the page after
     it; a page without records is the end. `head` was read before them.
@@ -136,3 +145,5 @@ class Records:
     records: list[StoredRecord]
     last_seq: int
     head: StoredHead | None = None
+    anchors: AnchorFacts | None = None
+    """None when the runtime sends no anchors."""

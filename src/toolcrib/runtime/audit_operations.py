@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from toolcrib.approval.duration import read_duration
 from toolcrib.errors import Refused, ToolcribError, UsageError
-from toolcrib.runtime.audit_messages import Calls, Records, StoredHead, StoredRecord, Sums
+from toolcrib.runtime.audit_messages import (
+    AnchorFacts,
+    Calls,
+    Records,
+    StoredHead,
+    StoredRecord,
+    Sums,
+)
 from toolcrib.runtime.messages import Sessions
 from toolcrib.store.call_query import ROW_STATUSES, CallQuery, RowStatus
 from toolcrib.store.session_query import NO_COUNTS, SessionQuery, SessionSummary
@@ -22,9 +29,11 @@ if TYPE_CHECKING:
     from toolcrib.clock import Clock
     from toolcrib.ledger.record import Record
     from toolcrib.runtime.audit_messages import ListCalls, ListRecords, SumCalls
+    from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.messages import ListSessions, SessionFacts, SessionState
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.sessions import LiveSessions
+    from toolcrib.store.anchors import AnchorOptions
     from toolcrib.store.store import SessionInfo, Store
 
 
@@ -131,7 +140,11 @@ async def list_sessions(
 
 
 async def list_records(
-    store: Store, sessions: LiveSessions, params: ListRecords, who: Principal, most_bytes: int
+    store: Store,
+    sessions: LiveSessions,
+    params: ListRecords,
+    who: Principal,
+    config: RuntimeConfig,
 ) -> Records:
     """A page of the records of a session as they are stored, with what a reader needs to check
     their chain.
@@ -143,14 +156,20 @@ async def list_records(
     def read() -> Records:
         # A live session writes out what it has not written yet.
         head = store.head(params.session_id) if live is None else live.session.head()
-        records = _page(store, params, most_bytes)
+        records = _page(store, params, config.max_payload_bytes)
         return Records(
             records=[_stored(record) for record in records],
             last_seq=records[-1].seq if records else params.after,
             head=None if head is None else StoredHead(seq=head.seq, hash=head.hash),
+            anchors=None if config.anchors is None else _anchor_facts(config.anchors),
         )
 
     return await ask_store(store, read)
+
+
+def _anchor_facts(options: AnchorOptions) -> AnchorFacts:
+    key = None if options.key is None else options.key.fingerprint
+    return AnchorFacts(key=key, every_seconds=options.every_seconds)
 
 
 def _page(store: Store, params: ListRecords, most_bytes: int) -> list[Record]:

@@ -280,8 +280,8 @@ class Service(ApprovalService):
 
     async def list_records(self, params: ListRecords, who: Principal) -> Records:
         """The stored records of a session with their hashes, so that a reader can check them."""
-        most = self._config.max_payload_bytes
-        return await audit_operations.list_records(self._store, self._sessions, params, who, most)
+        config, sessions = self._config, self._sessions
+        return await audit_operations.list_records(self._store, sessions, params, who, config)
 
     async def list_events(self, params: ListEvents, who: Principal) -> Events:
         """The recorded events between two sequence numbers: fewer than `limit` when they are

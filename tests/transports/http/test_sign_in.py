@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import stat
+import threading
 from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -494,3 +496,26 @@ async def test_a_principal_has_so_many_sign_ins(tmp_path: Path) -> None:
     assert len(memory.records()) == 100
     assert oldest.record not in memory.records()
     assert desk.sign_ins.login(first[0])
+
+
+async def test_processes_that_change_the_file_at_once_take_turns(tmp_path: Path) -> None:
+    """Of all who use one code at once one wins, and no sign-in of the others is lost."""
+    desk = Desk(tmp_path)
+    basis = basis_of(await desk.login(), desk.authenticator)
+    code, start = desk.sign_ins.make_link(basis), threading.Barrier(8)
+
+    def race() -> bool:
+        file = SignInFile(tmp_path / "sign-ins.json", clock=desk.clock)
+        own = SignIns(file, desk.authenticator, clock=desk.clock)
+        start.wait(PATIENCE)
+        own.open(basis, BrowserClient())
+        try:
+            return own.exchange(code, BrowserClient()).secret != ""
+        except LoginFailed:
+            return False
+
+    with ThreadPoolExecutor(8) as threads:
+        winners = [each.result(PATIENCE) for each in [threads.submit(race) for _ in range(8)]]
+
+    assert winners.count(True) == 1
+    assert len(desk.sign_ins.records()) == 9

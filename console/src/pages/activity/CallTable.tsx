@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useRef, type ReactNode } from "react";
 
+import { ruleName } from "@/parts/rule_name";
 import { messages } from "@/messages";
 import type { CallRow } from "@/pages/activity/calls";
 import styles from "@/pages/activity/CallTable.module.css";
@@ -165,6 +166,7 @@ function CallLine({
 }
 
 function Decided({ row, decision }: { row: CallRow; decision: NonNullable<CallRow["decision"]> }) {
-  const who = row.approver ?? row.decided_by ?? messages.parts.unknown;
+  const name = row.decided_by === "rule" && row.approver ? ruleName(row.approver) : row.approver;
+  const who = name ?? row.decided_by ?? messages.parts.unknown;
   return <Text text={words.by(words.decisions[decision], who)} most={80} />;
 }

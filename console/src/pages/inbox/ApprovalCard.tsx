@@ -11,6 +11,7 @@ import { askerOf, intentOf } from "@/pages/inbox/intent";
 import styles from "@/pages/inbox/inbox.module.css";
 import { OutcomeNote } from "@/pages/inbox/OutcomeNote";
 import { WhatChanged } from "@/pages/inbox/WhatChanged";
+import { reservedRule } from "@/parts/rule_name";
 import { messages } from "@/messages";
 import { Badge, type Tone } from "@/parts/Badge";
 import { showable, Text } from "@/parts/untrusted";
@@ -167,7 +168,7 @@ function Votes({ approval }: { approval: Approval }) {
 }
 
 function Facts({ approval, context }: Told) {
-  const reserved = messages.inbox.reserved[approval.rule];
+  const reserved = reservedRule(approval.rule);
   const words = context?.last_words ?? null;
   const prompt = context?.prompt ?? null;
   return (

@@ -9,7 +9,7 @@ import { Text } from "@/parts/untrusted";
 export function WhatChanged({ context }: { context: ApprovalContext }) {
   const { last_approved: last, argument_changes: changes, tool_changes: tool } = context;
   return (
-    <section className={styles.changed} aria-label={messages.inbox.changes}>
+    <div className={styles.changed} role="group" aria-label={messages.inbox.changes}>
       <h3 className={styles.label}>{messages.inbox.changes}</h3>
       {tool.length > 0 && (
         <div className={styles.warn}>
@@ -58,6 +58,6 @@ export function WhatChanged({ context }: { context: ApprovalContext }) {
           </ul>
         </>
       )}
-    </section>
+    </div>
   );
 }

@@ -9,6 +9,7 @@ import {
   type DecisionWay,
   type InboxState,
 } from "@/api/inbox";
+import { useMe } from "@/api/principal";
 import { closedText, decide, newKey, type Outcome } from "@/pages/inbox/decision";
 import { forgetDrafts } from "@/pages/inbox/draft";
 import { meaningOf } from "@/pages/inbox/keys";
@@ -116,6 +117,7 @@ export function useInboxDesk(approvals: readonly Approval[], linkedId: string | 
 /** Say what became of the request that somebody looks at, when it closes under their eyes. */
 function useGoneRequests(activeId: string | null, dialogId: string | null): void {
   const toast = useToast();
+  const me = useMe();
   const onChange = useCallback(
     (state: InboxState) => {
       const watched = dialogId ?? activeId;
@@ -126,13 +128,11 @@ function useGoneRequests(activeId: string | null, dialogId: string | null): void
         .then((answer) => {
           const now = dataOf(answer) as Approval;
           // What the person did themselves was said already.
-          if (now.decision === "expire" || now.decision === null || dialogId !== null) {
-            toast({ title: closedText(now), tone: "bad" });
-          }
+          if (now.decided_by !== me.principal) toast({ title: closedText(now), tone: "bad" });
         })
         .catch(() => undefined);
     },
-    [activeId, dialogId, toast],
+    [activeId, dialogId, me.principal, toast],
   );
   useInboxChanges(onChange);
 }

@@ -1,11 +1,12 @@
 import { Link } from "@tanstack/react-router";
 
+import { ruleName } from "@/parts/rule_name";
 import { messages } from "@/messages";
 import { Badge } from "@/parts/Badge";
 import { Table, type Column } from "@/parts/Table";
 import { showable, Text } from "@/parts/untrusted";
 
-import { EFFECT_TONES, ruleName } from "./catalog";
+import { EFFECT_TONES } from "./catalog";
 import { OUTCOME_TONES, type Explanation } from "./explanation";
 import styles from "./tool.module.css";
 import { RuleLocation } from "./ToolBadges";
@@ -34,7 +35,7 @@ export function ExplanationView({ explanation }: { explanation: Explanation }) {
           <p>
             {WORDS.because}{" "}
             <strong>
-              <Text text={ruleName(verdict)} />
+              <Text text={ruleName(verdict.rule)} />
             </strong>
             <RuleLocation rule={verdict} />: <Text text={verdict.reason} />
           </p>

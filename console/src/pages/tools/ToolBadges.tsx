@@ -1,17 +1,12 @@
 import { Link } from "@tanstack/react-router";
 
 import { can, useMe } from "@/api/principal";
+import { ruleName } from "@/parts/rule_name";
 import { messages } from "@/messages";
 import { Badge } from "@/parts/Badge";
 import { showable, Text } from "@/parts/untrusted";
 
-import {
-  EFFECT_TONES,
-  ruleLocation,
-  ruleName,
-  type CatalogEntry,
-  type RuleInForce,
-} from "./catalog";
+import { EFFECT_TONES, ruleLocation, type CatalogEntry, type RuleInForce } from "./catalog";
 import styles from "./tools.module.css";
 
 /** What a tool may do, and what is special about it. */
@@ -37,7 +32,7 @@ export function RuleSummary({ rule, entry }: { rule: RuleInForce; entry: Catalog
     <span className={styles.rule}>
       <Badge tone={EFFECT_TONES[rule.effect]}>{words[rule.effect]}</Badge>
       <span className={styles.soft}>
-        <Text text={ruleName(rule)} />
+        <Text text={ruleName(rule.rule)} />
         <RuleLocation rule={rule} />
         {entry.depends_on.includes("arguments") && ` · ${messages.tools.byArguments}`}
       </span>

@@ -2,7 +2,6 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { api, dataOf } from "@/api/client";
 import type { components } from "@/api/schema";
-import { messages } from "@/messages";
 import type { Tone } from "@/parts/Badge";
 
 import { DEFAULT_RANGE, sinceOf, type Range, type ToolsSearch } from "./addresses";
@@ -24,14 +23,6 @@ export function ruleLocation(rule: { file?: string | null; line?: number | null 
   if (!rule.file) return null;
   const name = rule.file.slice(rule.file.lastIndexOf("/") + 1);
   return rule.line ? `${name}:${rule.line}` : name;
-}
-
-/** The ids that no rule has: nothing in the file decided. */
-const RESERVED: Record<string, string> = messages.tools.reservedRules;
-
-/** The name of what decides: a rule, or why none does. */
-export function ruleName(rule: { rule: string }): string {
-  return RESERVED[rule.rule] ?? rule.rule;
 }
 
 /** The address of a tool: its source only where another tool has the same name. */

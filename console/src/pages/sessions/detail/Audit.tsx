@@ -5,6 +5,7 @@ import { ShieldCheck, ShieldX } from "lucide-react";
 import { messages } from "@/messages";
 import { Button } from "@/parts/Button";
 import { CopyButton } from "@/parts/CopyButton";
+import { duration } from "@/parts/format";
 import { ErrorState, LoadingState } from "@/parts/State";
 import { Code } from "@/parts/values";
 
@@ -100,6 +101,14 @@ function Verdict({ sessionId, verification }: { sessionId: string; verification:
         {verification.remembered === null
           ? words.notRemembered
           : words.remembered(verification.remembered.seq)}
+      </p>
+      <p className={styles.quiet}>
+        {verification.anchors === null
+          ? words.noAnchors
+          : words.anchors(
+              verification.anchors.key ?? words.unsigned,
+              duration(verification.anchors.every_seconds),
+            )}
       </p>
       <p className={styles.quiet}>{words.unchecked}</p>
       <CopyButton text={`${sessionId} ${head.seq} ${head.hash}`} label={words.copyHead} />

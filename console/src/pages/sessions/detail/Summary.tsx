@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
+import { ruleName } from "@/parts/rule_name";
 import { messages } from "@/messages";
 import { Badge } from "@/parts/Badge";
 import { fullTime } from "@/parts/format";
@@ -93,12 +94,16 @@ function decisionFacts(call: CallFacts | null): readonly Fact[] {
   const deadline = numberIn(request, "deadline");
   const actor = factsIn(decided, "actor") ?? factsIn(call?.ended?.data, "decided_by");
   return [
-    [words.facts.rule, text(textIn(request, "rule"))],
+    [words.facts.rule, text(ruleWord(textIn(request, "rule")))],
     [words.facts.reason, text(textIn(decision, "reason") ?? textIn(request, "reason"))],
     [words.facts.deadline, deadline === null || decided !== null ? null : fullTime(deadline)],
     [words.facts.decision, decisionWord(decision)],
     [words.facts.decidedBy, actorWord(actor)],
   ];
+}
+
+function ruleWord(rule: string | null): string | null {
+  return rule === null ? null : ruleName(rule);
 }
 
 function decisionWord(decision: Record<string, unknown> | null): string | null {
@@ -120,7 +125,7 @@ function actorWord(actor: Record<string, unknown> | null): ReactNode {
   return (
     <>
       {before}
-      <Text text={name} />
+      <Text text={kind === "rule" ? ruleName(name) : name} />
     </>
   );
 }

@@ -6,6 +6,14 @@ export interface RecordPage {
   readonly records: readonly StoredRecord[];
   readonly last_seq: number;
   readonly head?: Head | null;
+  readonly anchors?: AnchorFacts | null;
+}
+
+/** That heads are sent elsewhere while the server runs. */
+export interface AnchorFacts {
+  /** The fingerprint of the key that signs them. */
+  readonly key: string | null;
+  readonly every_seconds: number;
 }
 
 export interface Verification {
@@ -18,6 +26,8 @@ export interface Verification {
   readonly deleted: number;
   /** The head that was seen here before, and that the ledger still has. */
   readonly remembered: Head | null;
+  /** Null when the server sends no anchors. */
+  readonly anchors: AnchorFacts | null;
 }
 
 /** Heads that this browser has seen. Kept here, the server cannot rewrite them. */
@@ -43,6 +53,7 @@ export async function verifyLedger(steps: Steps): Promise<Verification> {
   const remembered = steps.memory.recall(steps.sessionId);
   const chain = new ChainCheck(remembered === null ? [] : [remembered]);
   let total = 0;
+  let anchors: AnchorFacts | null = null;
   const now = (isDone: boolean): Verification => ({
     checked: chain.checked,
     total: Math.max(total, chain.checked),
@@ -51,10 +62,12 @@ export async function verifyLedger(steps: Steps): Promise<Verification> {
     head: chain.head,
     deleted: chain.deleted,
     remembered,
+    anchors,
   });
   let after = 0;
   while (!steps.signal.aborted && chain.fault === null) {
     const page = await steps.read(after);
+    anchors = page.anchors ?? null;
     if (page.head) {
       total = Math.max(total, page.head.seq);
       chain.expect(page.head);
