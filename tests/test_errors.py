@@ -20,7 +20,6 @@ PRIVATE = {
     "MissingFact": "a scenario's lookup; the scripted backend turns it into BackendFailed",
     "NotAccepted": "a webhook that did not take a notice; its delivery tries again",
     "NotStrict": "decides whether a schema is sent in strict mode; caught in the same module",
-    "SignInDenied": "a sign-in that somebody refused at the issuer; the page tells it",
     "_Fault": "a fault on its way to the reader of the same file, which names the line",
 }
 """Exceptions that are no `ToolcribError`: nobody sees them but their own module or package."""
