@@ -11,7 +11,12 @@ from toolcrib.cli.chat import HELP, TerminalChat
 from toolcrib.cli.event_screen import MAX_CHARS, EventScreen
 from toolcrib.failures import FailureKind
 from toolcrib.ledger.events import SessionOpened
-from toolcrib.ledger.prompt_events import HostedToolProgress, ReasoningDelta, ToolWithheld
+from toolcrib.ledger.prompt_events import (
+    HostedToolProgress,
+    PartialReply,
+    ReasoningDelta,
+    ToolWithheld,
+)
 from toolcrib.testing import ScriptedOpenAI, calls, says
 from toolcrib.tools.identity import ToolRef
 
@@ -58,6 +63,18 @@ def test_an_answer_that_did_not_come_in_pieces_is_printed(
     seen = capsys.readouterr()
     assert seen.out == "Let me see.\nIt is 5.\n"
     assert seen.err.startswith('add {"a": 1} -> 5')
+
+
+def test_a_screen_that_joins_in_the_middle_shows_what_is_written(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What was written before, then the pieces that follow, and not the whole once more."""
+    screen = EventScreen()
+    screen.show(PartialReply(session_id="s", at=0.0, turn=1, step=1, text="It "))
+    screen.show(piece("is 5."))
+    screen.finish("It is 5.")
+
+    assert capsys.readouterr().out == "It is 5.\n"
 
 
 def test_each_step_has_lines_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,7 +87,7 @@ def test_the_options_of_serve_are_those_of_the_table() -> None:
         for flag in (*parameter.opts, *parameter.secondary_opts)
     }
     table = {flag for setting in SETTINGS for flag in setting.flag.split("/")}
-    assert flags - table == {"--http", "--stdio"}
+    assert flags - table == {"--http", "--open", "--stdio"}
 
 
 def test_every_setting_has_its_place_in_the_options() -> None:

@@ -51,6 +51,9 @@ NEEDS: dict[str, tuple[Role, ...]] = {
     "catalog.list": ("caller", "approver", "auditor"),
     "catalog.get": ("caller", "approver", "auditor"),
     "policy.explain": ("caller", "approver", "auditor"),
+    "policy.check": ("approver", "auditor"),
+    "policy.get": ("approver", "auditor"),
+    "policy.preview": ("approver", "auditor"),
     "servers.list": ("caller", "auditor"),
     "events.list": ("caller", "auditor"),
 }

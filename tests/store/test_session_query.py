@@ -103,7 +103,13 @@ async def test_words_are_looked_for_everywhere(store: Store, clock: FakeClock) -
     def found(text: str) -> list[str]:
         return ids(store, text=text)
 
-    assert found("überprüfe") == found("ORDERS first") == found("ada") == ["first:one"]
+    assert (
+        found("ÜBERPRÜFE")
+        == found("überprüfe")
+        == found("ORDERS first")
+        == found("ada")
+        == ["first:one"]
+    )
     assert found("ops-7") == found("100%") == ["first:one"]
     assert found("_apples") == ["second"]
     assert found("%") == ["first:one"]

@@ -48,6 +48,28 @@ def test_an_answer_that_was_streamed_is_not_told_twice() -> None:
     assert len({each.message_id for each in updates}) == 1
 
 
+def test_an_editor_that_joins_in_the_middle_gets_what_is_written() -> None:
+    """The beginning and the pieces that follow are one message, and the whole is not told again.
+    After a gap, what was told before cannot be taken back: the text is another message.
+    """
+    step = {"turn": 1, "step": 1}
+    partial = ("model.partial_reply", {**step, "text": "Hel", "reasoning": ["Hm."]})
+    rest = ("model.text_delta", {**step, "text": "lo."})
+    said = [{"type": "text", "text": "Hello."}]
+    updates = told(
+        partial,
+        rest,
+        ("model.responded", {**step, "status": "completed", "items": said}),
+        ("prompt.answered", {"turn": 1, "text": "Hello."}),
+    )
+    again = told(("model.text_delta", {**step, "text": "Hel"}), partial, rest)
+
+    assert [each.content.text for each in updates] == ["Hm.", "Hel", "lo."]
+    assert len({each.message_id for each in updates[1:]}) == 1
+    messages = [each for each in again if each.session_update == "agent_message_chunk"]
+    assert len({each.message_id for each in messages}) == 2
+
+
 def test_the_answer_is_told_when_its_items_are_not_understood() -> None:
     """A provider whose items have another form still answers the person."""
     updates = told(

@@ -132,5 +132,8 @@ def _body(route: OperationRoute) -> dict[str, Any] | None:
         "approvals.decide": {"decision": "deny"},
         "questions.answer": {"value": "this one"},
         "grants.preview": {"tool": "echo", "grant": {"scope": "session"}},
+        "policy.check": {"text": "version: 1\n"},
+        "policy.preview": {"draft": "version: 1\n"},
+        "policy.explain": {"tool": "echo", "arguments": {"text": "a"}},
     }
     return bodies.get(route.name, {}) if route.verb == "POST" else None

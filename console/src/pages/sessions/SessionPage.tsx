@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { memo, useCallback, useDeferredValue, useEffect, useMemo, useState } from "react";
 
 import { api, ApiError, dataOf } from "@/api/client";
 import { messages } from "@/messages";
@@ -87,8 +87,10 @@ function useShownRows(feed: Feed, search: SessionSearch) {
     [feed.rows, tool, status, place, all, chosen],
   );
   const matches = useMemo(() => findRows(rows, search.find ?? ""), [rows, search.find]);
-  const stops = useMemo(() => stopsOf(rows), [rows]);
-  return { rows, matches, stops, choices: useMemo(() => choicesOf(feed.rows), [feed.rows]) };
+  const settled = useDeferredValue(rows);
+  const whole = useDeferredValue(feed.rows);
+  const stops = useMemo(() => stopsOf(settled), [settled]);
+  return { rows, matches, stops, choices: useMemo(() => choicesOf(whole), [whole]) };
 }
 
 interface BodyProps {
@@ -168,6 +170,8 @@ function Body({ sessionId, feed, owner }: BodyProps) {
   );
 }
 
+const Bars = memo(Waterfall);
+
 /** The events around the chosen one, else the last: a strip has no room for more. */
 function eventsNear(events: readonly Envelope[], selected: number | null): readonly Envelope[] {
   if (events.length <= NEAR) return events;
@@ -196,13 +200,15 @@ function Strip({
       ),
     [feed.rows],
   );
-  const near = useMemo(() => eventsNear(feed.events, selected), [feed.events, selected]);
+  // Drawn when there is time: the transcript comes first.
+  const events = useDeferredValue(feed.events);
+  const near = useMemo(() => eventsNear(events, selected), [events, selected]);
   if (feed.events.length === 0) return null;
   const end = isRunning && feed.state === "live" ? now : (feed.events.at(-1)?.at ?? now);
   return (
     <details className={styles.strip} open={isWide}>
       <summary>{messages.session.waterfall}</summary>
-      <Waterfall events={near} selected={selected} onSelect={onSelect} now={end} />
+      <Bars events={near} selected={selected} onSelect={onSelect} now={end} />
     </details>
   );
 }

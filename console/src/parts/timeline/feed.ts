@@ -8,7 +8,7 @@ import { Turns } from "@/parts/timeline/turns";
 export const FIRST_PAGE = 400;
 const OLDER_PAGE = 1_000;
 /** How many events are taken in one go; the page answers to keys in between. */
-const SLICE = 800;
+const SLICE = 400;
 const FLUSH_MS = 30;
 const POLL_MS = 3_000;
 
@@ -268,6 +268,9 @@ export class SessionFeed {
         turns.push(this.events.slice(index, index + SLICE));
         turns.settle();
       }
+      await breath();
+      turns.list();
+      await breath();
       this.turns = turns;
     } finally {
       this.isRebuilding = false;

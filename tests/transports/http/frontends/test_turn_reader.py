@@ -17,6 +17,8 @@ from toolcrib.ledger.prompt_events import (
     HostedToolProgress,
     ModelAsked,
     ModelResponded,
+    PartialArguments,
+    PartialReply,
     PromptAnswered,
     PromptStarted,
     ReasoningDelta,
@@ -33,6 +35,7 @@ from toolcrib.tools.citations import (
 from toolcrib.tools.identity import ToolRef
 from toolcrib.transports.http.frontends.chat_history import PastTurn
 from toolcrib.transports.http.frontends.turn_parts import (
+    ArgumentsPiece,
     CallOver,
     CallProgress,
     CallReady,
@@ -106,6 +109,25 @@ def prose(parts: Sequence[TurnPart], kind: str = "text") -> str:
     return "".join(
         part.text for part in parts if isinstance(part, ProsePiece) and part.kind == kind
     )
+
+
+def test_a_page_that_joins_in_the_middle_gets_what_is_written() -> None:
+    """Of a step whose start it did not hear: the text, the reasoning and the arguments so far, then
+    their further pieces, each once.
+    """
+    call = PartialArguments(call_id="c1", tool="greet", text='{"name"')
+    partial = PartialReply(
+        **HERE, turn=1, step=1, text="Hel", reasoning=("Hm.", "So."), calls=(call,)
+    )
+    more = ArgumentsDelta(**HERE, turn=1, step=1, call_id="c1", tool="greet", text=': "Ada"}')
+    parts = parts_of(
+        [STARTED, partial, text("lo."), more, responded(said("Hello."), called("c1", "{}"))]
+    )
+
+    assert prose(parts) == "Hello."
+    assert prose(parts, "reasoning") == "Hm.\n\nSo."
+    pieces = [part.text for part in parts if isinstance(part, ArgumentsPiece)]
+    assert "".join(pieces) == '{"name": "Ada"}'
 
 
 def shown(events: Iterable[Event]) -> Any:
