@@ -265,6 +265,12 @@ export const messages = {
       answer: (tool: string, by: string) =>
         `${by} was faster and has answered in the place of ${tool}. Your decision does not count.`,
     },
+    decided: {
+      approve: (tool: string, by: string) => `${by} has approved ${tool}.`,
+      deny: (tool: string, by: string) => `${by} has denied ${tool}.`,
+      answer: (tool: string, by: string) => `${by} has answered in the place of ${tool}.`,
+    },
+    notTakenUp: "The call goes on when its caller takes it up again.",
     expired: (tool: string) =>
       `The request of ${tool} has expired: nobody decided in time, and it does not run.`,
     superseded: (tool: string) =>

@@ -250,6 +250,8 @@ class TestDecisions:
             expect(card(page, twin.approval_id)).to_have_count(0)
 
         assert all("50 more" in text_of(desk.go_on(twin)) for twin in twins)
+        page.goto(f"/inbox?approval={twins[0].approval_id}")
+        expect(page.get_by_text("carol has approved order_parts.")).to_be_visible()
 
     def test_a_dialog_gives_the_focus_back(self, crib: Crib, desk: Desk) -> None:
         """To the button that opened it, or to the card whose key did."""

@@ -245,6 +245,7 @@ def test_a_decision_is_taken_in_the_transcript(crib: Crib) -> None:
     waiting = card(page, "order_parts")
     expect(waiting).to_contain_text("waits for a decision")
     waiting.get_by_role("button", name="Approve").first.click()
+    expect(waiting).to_contain_text("ada has approved order_parts. The call goes on when")
     client.resume_prompt(session_id)
     expect(waiting).to_contain_text("Approved by ada")
     expect(waiting).to_contain_text("completed")

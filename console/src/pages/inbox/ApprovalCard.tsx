@@ -5,7 +5,7 @@ import type { Approval, ApprovalContext, DecisionWay } from "@/api/inbox";
 import { can, useMe } from "@/api/principal";
 import { Deadline } from "@/pages/inbox/Deadline";
 import { useApprovalContext } from "@/pages/inbox/decider";
-import { closedText, type Outcome } from "@/pages/inbox/decision";
+import { decidedText, type Outcome } from "@/pages/inbox/decision";
 import { DecisionButtons } from "@/pages/inbox/DecisionButtons";
 import { askerOf, intentOf } from "@/pages/inbox/intent";
 import styles from "@/pages/inbox/inbox.module.css";
@@ -112,7 +112,7 @@ function WholeCard(props: CardProps) {
         />
       ) : (
         <p className={styles.note}>
-          <Text text={closedText(approval)} />
+          <Text text={decidedText(approval)} />
         </p>
       )}
     </>

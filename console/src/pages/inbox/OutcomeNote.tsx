@@ -1,6 +1,7 @@
 import { Text } from "@/parts/untrusted";
 import { messages } from "@/messages";
-import type { Outcome } from "@/pages/inbox/decision";
+import type { Approval } from "@/api/inbox";
+import { decidedText, type Outcome } from "@/pages/inbox/decision";
 import styles from "@/pages/inbox/inbox.module.css";
 
 /** Why a decision did not count, in words. What was typed stays where it is. */
@@ -11,6 +12,15 @@ export function OutcomeNote({ outcome }: { outcome: Outcome | null }) {
     <p role="alert" className={`${styles.note} ${tone}`}>
       <Text text={outcome.text} />
       {outcome.kind === "over" && <> {messages.decision.kept}</>}
+    </p>
+  );
+}
+
+/** Who decided a call that its transcript still shows as waiting: nobody has taken it up again. */
+export function DecidedNote({ approval }: { approval: Approval }) {
+  return (
+    <p className={styles.quiet}>
+      <Text text={decidedText(approval)} /> {messages.decision.notTakenUp}
     </p>
   );
 }

@@ -83,12 +83,21 @@ async function current(approvalId: string): Promise<Approval | null> {
 
 /** Why a request is closed, in words: somebody was faster, it expired, or the tool changed. */
 export function closedText(approval: Approval): string {
+  return closedIn(approval, messages.decision.faster);
+}
+
+/** What became of a request, in words for somebody who has not tried to decide it. */
+export function decidedText(approval: Approval): string {
+  return closedIn(approval, messages.decision.decided);
+}
+
+function closedIn(approval: Approval, words: typeof messages.decision.decided): string {
   const by = approval.decided_by ?? messages.parts.unknown;
   switch (approval.decision) {
     case "approve":
     case "deny":
     case "answer":
-      return messages.decision.faster[approval.decision](approval.tool, by);
+      return words[approval.decision](approval.tool, by);
     case "expire":
       return messages.decision.expired(approval.tool);
     default:

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "@/api/client";
 import type { Approval, Question } from "@/api/inbox";
 import { DecisionBar } from "@/pages/inbox/DecisionBar";
+import { DecidedNote } from "@/pages/inbox/OutcomeNote";
 import { QuestionCard } from "@/pages/inbox/QuestionCard";
 
 /** The decision about a waiting call, in its place in the transcript. */
@@ -14,7 +15,8 @@ export function InlineDecision({ approvalId }: { approvalId: string }) {
       return dataOf(await api.GET("/v1/approvals/{approval_id}", { params })) as Approval;
     },
   });
-  if (approval.data?.state !== "pending") return null;
+  if (approval.data === undefined) return null;
+  if (approval.data.state !== "pending") return <DecidedNote approval={approval.data} />;
   return <DecisionBar approval={approval.data} onOutcome={() => void approval.refetch()} />;
 }
 
