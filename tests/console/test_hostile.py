@@ -19,6 +19,9 @@ ATTACK = (
     "\x1b[2J\x1b]0;owned\x07 \u202egnp.exe\u202c\u200b\x9b31m"
 )
 
+UNKNOWN = "\u202eloot\u200b\x9b<img src=x onerror='window.hacked = 1'>"
+"""A tool that a model made up: its name is in the record all the same."""
+
 
 @pytest.fixture(scope="module")
 def hostile(crib: Crib) -> str:
@@ -27,6 +30,7 @@ def hostile(crib: Crib) -> str:
     session = bob.create_session("bob:attack").session_id
     bob.send_prompt(session, f"Be hostile. {ATTACK}")
     bob.call_tool(session, "hostile_order", {"text": ATTACK})
+    bob.call_tool(session, UNKNOWN, {})
     return session
 
 
@@ -51,6 +55,8 @@ def check_unharmed(crib: Crib, page: Page) -> None:
     text = page.locator("body").inner_text()
     for control in ("\x1b", "\u202e", "\u200b", "\x9b", "\x07"):
         assert control not in text, f"{control!r} is on the page as it is"
+        assert control not in page.title()
+        assert page.locator(f"[title*='{control}'], [aria-label*='{control}']").count() == 0
 
 
 def test_the_transcript_shows_an_attack_as_text(crib: Crib, hostile: str) -> None:
@@ -74,5 +80,13 @@ def test_the_chat_shows_an_attack_as_text(crib: Crib, hostile: str) -> None:
     """The same session, where somebody talks to the agent."""
     page = crib.page("bob", f"/chat/{hostile}")
     expect(page.get_by_text("window.hacked = 1").first).to_be_visible()
+
+    check_unharmed(crib, page)
+
+
+def test_the_activity_shows_a_hostile_name_as_text(crib: Crib, hostile: str) -> None:
+    """The name of a tool that a model made up, in the table, the filters and what is read aloud."""
+    page = crib.page("ada", "/activity")
+    expect(page.get_by_text("loot").first).to_be_visible()
 
     check_unharmed(crib, page)

@@ -253,6 +253,23 @@ class TestDecisions:
         page.goto(f"/inbox?approval={twins[0].approval_id}")
         expect(page.get_by_text("carol has approved order_parts.")).to_be_visible()
 
+    def test_a_key_decides_no_card_that_is_out_of_sight(self, crib: Crib, desk: Desk) -> None:
+        """Who has scrolled away from the chosen card is brought back to it first."""
+        waiting = [desk.order(count) for count in range(51, 61)]
+        page = crib.page("carol", "/inbox")
+        first = card(page, waiting[0].approval_id)
+        expect(button(first, "Approve")).to_be_visible()
+        page.keyboard.press("j")
+        expect(first).to_be_focused()
+        page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
+        expect(first).not_to_be_in_viewport()
+        page.keyboard.press("a")
+        expect(first).to_be_in_viewport()
+        assert crib.operations("carol").get_approval(waiting[0].approval_id).state == "pending"
+        page.keyboard.press("a")
+
+        expect(said(page, "order_parts is approved.")).to_be_visible()
+
     def test_a_dialog_gives_the_focus_back(self, crib: Crib, desk: Desk) -> None:
         """To the button that opened it, or to the card whose key did."""
         waiting = desk.order()

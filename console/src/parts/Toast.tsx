@@ -4,6 +4,7 @@ import { createContext, useCallback, useContext, useMemo, useState, type ReactNo
 
 import { messages } from "@/messages";
 import styles from "@/parts/Toast.module.css";
+import { Text } from "@/parts/untrusted";
 
 export interface ToastText {
   title: ReactNode;
@@ -23,6 +24,11 @@ export function useToast(): (toast: ToastText) => void {
 }
 
 let lastId = 0;
+
+/** Sentences name tools and people, who chose their names themselves. */
+function spoken(words: ReactNode): ReactNode {
+  return typeof words === "string" ? <Text text={words} /> : words;
+}
 
 export function ToastProvider({ children }: { children: ReactNode }) {
   const [shown, setShown] = useState<ShownToast[]>([]);
@@ -45,8 +51,10 @@ export function ToastProvider({ children }: { children: ReactNode }) {
             onOpenChange={(isOpen) => !isOpen && remove(toast.id)}
           >
             <div>
-              <Radix.Title className={styles.title}>{toast.title}</Radix.Title>
-              {toast.detail !== undefined && <Radix.Description>{toast.detail}</Radix.Description>}
+              <Radix.Title className={styles.title}>{spoken(toast.title)}</Radix.Title>
+              {toast.detail !== undefined && (
+                <Radix.Description>{spoken(toast.detail)}</Radix.Description>
+              )}
             </div>
             <Radix.Close className={styles.close} aria-label={messages.parts.dismiss}>
               <X aria-hidden size={16} />

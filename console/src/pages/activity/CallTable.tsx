@@ -10,7 +10,7 @@ import { Badge, type Tone } from "@/parts/Badge";
 import { Button } from "@/parts/Button";
 import { duration, fullTime, money } from "@/parts/format";
 import { Time } from "@/parts/Time";
-import { Text } from "@/parts/untrusted";
+import { showable, Text } from "@/parts/untrusted";
 
 const words = messages.activity;
 
@@ -144,7 +144,7 @@ function CallLine({
         to="/sessions/$sessionId"
         params={{ sessionId: row.session_id }}
         search={{ event: row.last_seq }}
-        aria-label={words.openWords(name, fullTime(row.at))}
+        aria-label={words.openWords(showable(name), fullTime(row.at))}
       >
         {words.open}
       </Link>

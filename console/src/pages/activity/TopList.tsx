@@ -1,7 +1,7 @@
 import { messages } from "@/messages";
 import styles from "@/pages/activity/Activity.module.css";
 import { topOf, type UsageSum } from "@/pages/activity/series";
-import { Text } from "@/parts/untrusted";
+import { showable, Text } from "@/parts/untrusted";
 
 const words = messages.activity;
 
@@ -30,7 +30,7 @@ export function TopList({
             <li key={key}>
               <button
                 type="button"
-                title={words.onlyThis(nameOf(key))}
+                title={words.onlyThis(showable(nameOf(key)))}
                 onClick={() => onChoose(key)}
               >
                 <Text text={nameOf(key)} most={60} />

@@ -10,7 +10,7 @@ import { Composer } from "@/pages/chat/Composer";
 import { examplePrompts } from "@/pages/chat/examples";
 import { createSession, sendPrompt } from "@/pages/chat/prompts";
 import { LoadingState } from "@/parts/State";
-import { Text } from "@/parts/untrusted";
+import { showable, Text } from "@/parts/untrusted";
 
 const MOST_SHOWN = 12;
 
@@ -63,7 +63,7 @@ function AgentTools({ onExample }: { onExample: (text: string) => void }) {
       <ul className={styles.tools}>
         {tools.data.slice(0, MOST_SHOWN).map((tool) => (
           <li key={tool.name}>
-            <Link to="/tools/$name" params={{ name: tool.name }} title={tool.summary}>
+            <Link to="/tools/$name" params={{ name: tool.name }} title={showable(tool.summary)}>
               <Text text={tool.name} />
             </Link>
           </li>

@@ -169,7 +169,15 @@ function useKeys(targets: KeyTargets): void {
       const read = ["approvals", "context", approval.approval_id];
       const ways = client.getQueryData<ApprovalContext>(read)?.ways ?? [];
       event.preventDefault();
-      if (meaning === "select") {
+      // Nobody decides what they have scrolled away from: the first key brings it back.
+      if (!isInSight(approval.approval_id)) {
+        // The list scrolls to a card that becomes the chosen one.
+        setActive("");
+        requestAnimationFrame(() => {
+          setActive(approval.approval_id);
+          focusCard(approval.approval_id);
+        });
+      } else if (meaning === "select") {
         if (ways.length > 0) toggle(approval.approval_id);
       } else if (ways.includes(meaning)) {
         choose(approval, ways, meaning);
@@ -180,12 +188,21 @@ function useKeys(targets: KeyTargets): void {
   }, [client]);
 }
 
+function cardOf(approvalId: string): HTMLElement | null {
+  return document.querySelector<HTMLElement>(`[data-approval="${CSS.escape(approvalId)}"]`);
+}
+
+function isInSight(approvalId: string): boolean {
+  const place = cardOf(approvalId)?.getBoundingClientRect();
+  return place !== undefined && place.bottom > 0 && place.top < window.innerHeight;
+}
+
 const FRAMES = 20;
 
 /** Focus a card once it is in the page: the list may have to scroll to it first. */
 function focusCard(approvalId: string, frames = FRAMES): void {
   requestAnimationFrame(() => {
-    const card = document.querySelector<HTMLElement>(`[data-approval="${CSS.escape(approvalId)}"]`);
+    const card = cardOf(approvalId);
     if (card !== null) {
       card.focus({ preventScroll: true });
       card.scrollIntoView({ block: "nearest" });

@@ -4,7 +4,7 @@ import { useId } from "react";
 import { messages } from "@/messages";
 import { Badge } from "@/parts/Badge";
 import { Time } from "@/parts/Time";
-import { Text } from "@/parts/untrusted";
+import { showable, Text } from "@/parts/untrusted";
 import type { Person } from "@/pages/people/people";
 import styles from "@/pages/people/people.module.css";
 import { SignInRow } from "@/pages/people/SignInRow";
@@ -43,14 +43,14 @@ export function PersonCard({ person }: { person: Person }) {
       </p>
       {person.is_owner && <p className={styles.soft}>{messages.people.owner}</p>}
       {person.tokens.length > 0 && (
-        <ul className={styles.rows} aria-label={messages.people.tokensOf(person.name)}>
+        <ul className={styles.rows} aria-label={messages.people.tokensOf(showable(person.name))}>
           {person.tokens.map((token) => (
             <TokenRow key={token.id} token={token} />
           ))}
         </ul>
       )}
       {person.sign_ins.length > 0 && (
-        <ul className={styles.rows} aria-label={messages.people.signInsOf(person.name)}>
+        <ul className={styles.rows} aria-label={messages.people.signInsOf(showable(person.name))}>
           {person.sign_ins.map((signIn) => (
             <SignInRow key={signIn.id} signIn={signIn} />
           ))}

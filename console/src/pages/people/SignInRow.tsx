@@ -5,7 +5,7 @@ import { messages } from "@/messages";
 import { Badge } from "@/parts/Badge";
 import { Button } from "@/parts/Button";
 import { Time } from "@/parts/Time";
-import { Text } from "@/parts/untrusted";
+import { showable, Text } from "@/parts/untrusted";
 import { ConfirmDialog } from "@/pages/people/ConfirmDialog";
 import {
   browserName,
@@ -43,7 +43,7 @@ export function SignInRow({ signIn }: { signIn: SignInFacts }) {
         <Button
           size="small"
           look="danger"
-          aria-label={messages.people.endOf(browser, signIn.principal)}
+          aria-label={messages.people.endOf(showable(browser), showable(signIn.principal))}
           onClick={() => setIsOpen(true)}
         >
           {messages.people.end}
@@ -51,7 +51,7 @@ export function SignInRow({ signIn }: { signIn: SignInFacts }) {
       </div>
       <ConfirmDialog
         isOpen={isOpen}
-        title={messages.people.endTitle(signIn.principal)}
+        title={messages.people.endTitle(showable(signIn.principal))}
         text={signIn.is_own ? messages.people.endOwnHint : messages.people.endHint}
         action={messages.people.end}
         run={() => end.mutateAsync(signIn.id)}
