@@ -1,6 +1,7 @@
 """`toolcrib policy`: data on stdout, words on stderr, and exit codes that scripts can use."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -252,6 +253,7 @@ def test_a_preview_says_which_past_calls_a_draft_would_have_changed(
         "tools: {modules: [pay_tools]}\npolicy: policy.yaml\nstore: crib.sqlite3\n", "utf-8"
     )
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     for arguments in ('{"amount": 5}', '{"amount": 50}', '{"amount": 1, "pin": "1234"}'):
         call = ["tools", "call", "pay", "--arguments", arguments]
         assert CliRunner().invoke(app, call).exit_code == 0

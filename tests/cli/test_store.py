@@ -43,7 +43,7 @@ def test_backup_and_restore_while_a_server_writes(crib: Path) -> None:
     assert "3 sessions, 9 records" in done.stdout
     assert json.loads(invoke("store", "restore", backup, "--store", restored, "--json").stdout) == {
         "path": str(restored),
-        "schema": 5,
+        "schema": 6,
         "sessions": 3,
         "records": 9,
         "open_calls": 1,
@@ -66,7 +66,7 @@ def test_info_in_numbers(crib: Path) -> None:
     """For people and for programs."""
     facts = json.loads(invoke("store", "info", "--store", crib, "--json").stdout)
     assert (facts["sessions"], facts["records"], facts["open_calls"]) == (3, 9, 1)
-    assert "schema:     5 of 5" in invoke("store", "info", "--store", crib).stdout
+    assert "schema:     6 of 6" in invoke("store", "info", "--store", crib).stdout
 
 
 def test_an_upgrade_is_announced_and_done(sqlite_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_an_upgrade_is_announced_and_done(sqlite_path: Path) -> None:
     assert (checked.exit_code, "has schema 2" in checked.stdout) == (1, True)
     assert "back it up first" in checked.stderr
     done = invoke("store", "migrate", "--store", sqlite_path)
-    assert "upgraded from schema 2 to 5" in done.stdout
+    assert "upgraded from schema 2 to 6" in done.stdout
     assert invoke("store", "migrate", "--check", "--store", sqlite_path).exit_code == 0
 
 

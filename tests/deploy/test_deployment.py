@@ -88,6 +88,8 @@ def test_no_file_holds_a_secret() -> None:
     assert "*" in ignored
     assert {line for line in ignored if line.startswith("!")} == {
         "!src",
+        "!console",
+        "!hatch_build.py",
         "!pyproject.toml",
         "!constraints.txt",
         "!README.md",
