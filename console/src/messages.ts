@@ -692,6 +692,7 @@ export const messages = {
     conversations: "Your conversations",
     conversationsOfAll: "Conversations",
     noConversations: "None yet. What you send below begins the first.",
+    nobodysConversations: "Nobody has talked to the agent yet.",
     untitled: "Without a prompt",
     more: "Show older ones",
     showConversations: "Conversations",

@@ -47,7 +47,9 @@ export function ConversationList() {
       {list.isPending && <LoadingState />}
       {list.isError && <ErrorState error={list.error} onRetry={() => void list.refetch()} />}
       {list.isSuccess && sessions.length === 0 && (
-        <p className={styles.hint}>{messages.chat.noConversations}</p>
+        <p className={styles.hint}>
+          {isOwn ? messages.chat.noConversations : messages.chat.nobodysConversations}
+        </p>
       )}
       <ul>
         {sessions.map((session) => (

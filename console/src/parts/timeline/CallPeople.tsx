@@ -1,4 +1,4 @@
-import { ruleName } from "@/parts/rule_name";
+import { reservedRule, ruleName } from "@/parts/rule_name";
 import { messages } from "@/messages";
 import { Time } from "@/parts/Time";
 import type { ApprovalItem, CallItem, Decision, QuestionItem } from "@/parts/timeline/rows";
@@ -45,7 +45,8 @@ function Approval({ approval, form }: { approval: ApprovalItem; form: React.Reac
           {approval.rule !== null && (
             <span className={styles.faint}>
               {" · "}
-              {messages.timeline.rule} <Text text={ruleName(approval.rule)} most={120} />
+              {reservedRule(approval.rule) === undefined && messages.timeline.rule}{" "}
+              <Text text={ruleName(approval.rule)} most={120} />
             </span>
           )}
         </p>
