@@ -28,5 +28,11 @@ def screen_lines(output: str) -> list[str]:
 
 
 def past_the_edge(output: str, columns: int) -> list[str]:
-    """The lines that run past the edge, except for a word of its own that nothing could break."""
-    return [line for line in screen_lines(output) if len(line) > columns and len(line.split()) > 1]
+    """The lines that run past the edge, except for a word of its own that nothing could break, with
+    the mark that its command goes on below.
+    """
+    return [
+        line
+        for line in screen_lines(output)
+        if len(line) > columns and len(line.removesuffix(" \\").split()) > 1
+    ]

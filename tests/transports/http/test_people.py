@@ -189,6 +189,6 @@ async def test_a_host_that_sets_its_tokens_has_no_file_to_change(tmp_path: Path)
         answer = await crib.client.post("/v1/tokens", json=body, headers=bearer)
         listed = await crib.client.get("/v1/tokens", headers=bearer)
 
-    assert answer.status_code == 503
+    assert answer.status_code == 409
     assert "no file of tokens" in answer.json()["error"]["message"]
     assert listed.json() == {"tokens": []}

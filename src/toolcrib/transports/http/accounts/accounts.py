@@ -85,7 +85,7 @@ class Accounts:
         """End the sign-in of the browser that asks, and its open streams."""
         sign_in = login_of(scope).sign_in
         if sign_in is None:
-            raise Refused("invalid", "a token is not signed out; an admin revokes it")
+            raise Refused("conflict", "a token is not signed out; an admin revokes it")
         self.access.sign_ins.end(sign_in)
         cookie = self.access.browsers.sign_in_cookie(scope, headers_of(scope))
         return AccountAnswer(Nothing(), (cookie.removal(),))

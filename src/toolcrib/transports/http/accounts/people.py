@@ -163,7 +163,7 @@ def _file(accounts: Accounts) -> TokenFile:
     file = accounts.access.authenticator.token_file
     if file is None:
         raise Refused(
-            "unavailable",
+            "conflict",
             "the tokens of this server are set in the program that runs it; it has no file of "
             "tokens to change",
         )
