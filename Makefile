@@ -9,13 +9,14 @@ DEMO_STAMP := $(VENV)/.installed-demo
 BENCH_STAMP := $(BENCH_VENV)/.installed
 # Without compiled files, every process that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
-WORKERS ?= 2
+# Tests wait for processes and sockets half of their time: more of them than cores.
+WORKERS ?= 3
 FAST := not slow and not crash and not load and not browser
 UNIT := $(FAST) and not wire
 EXTRAS := acp,audit,cli,client,code,llama,mcp,metrics,oidc,openai,otlp,prices,pydantic-ai,reload,sandbox,search,server,docs,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup node demo test check lint types unit wire coverage slow crash load docs dist \
+.PHONY: help setup node demo test check lint types unit fast wire coverage slow crash load docs dist \
 	console console-check browser screenshots deploy-check deploy-lint first-hour conformance schemathesis model-test bench mutants format clean
 
 help: ## Show this list
@@ -49,7 +50,7 @@ check: lint types unit ## Before every commit: lint, types, unit tests
 # Side by side what needs one core, alone what needs both or measures time.
 test: setup ## All that the CI runs
 	$(MAKE) -j2 --output-sync=target lint types node console
-	$(MAKE) coverage
+	$(MAKE) fast
 	$(MAKE) slow
 	$(MAKE) -j2 --output-sync=target crash console-check docs dist deploy-lint first-hour
 	$(MAKE) browser
@@ -65,6 +66,9 @@ types: setup ## Type-check everything, strictly
 
 unit: setup ## The fast tests
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "$(UNIT)"
+
+fast: setup node ## The fast and the wire tests in one run
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "$(FAST)"
 
 wire: setup node ## The tests that speak through real SDKs, servers and agents
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "$(FAST) and wire"

@@ -39,7 +39,7 @@ def test_a_link_signs_in_and_leaves_no_trace(crib: Crib) -> None:
 
 def test_a_token_signs_in_and_leads_to_the_page_asked_for(crib: Crib) -> None:
     """A page that needs a sign-in is where one arrives; a wrong token is told, and kept out."""
-    page = crib.page(None, "/grants?x=1", allow=REFUSED)
+    page = crib.page(None, "/inbox?tool=order_parts", allow=REFUSED)
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     check_axe(page)
     page.get_by_label("Token").fill("wrong-token-0123456789")
@@ -49,7 +49,7 @@ def test_a_token_signs_in_and_leads_to_the_page_asked_for(crib: Crib) -> None:
     page.keyboard.press("Enter")
 
     expect(page.get_by_role("button", name="Who is signed in: carol")).to_be_visible()
-    assert page.url == f"{crib.url}/grants?x=1"
+    assert page.url == f"{crib.url}/inbox?tool=order_parts"
     assert page.evaluate("document.cookie") == ""
 
 
