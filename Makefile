@@ -9,8 +9,7 @@ DEMO_STAMP := $(VENV)/.installed-demo
 BENCH_STAMP := $(BENCH_VENV)/.installed
 # Without compiled files, every process that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
-# Tests wait for processes and sockets half of their time: more of them than cores.
-WORKERS ?= 3
+WORKERS ?= 2
 FAST := not slow and not crash and not load and not browser
 UNIT := $(FAST) and not wire
 EXTRAS := acp,audit,cli,client,code,llama,mcp,metrics,oidc,openai,otlp,prices,pydantic-ai,reload,sandbox,search,server,docs,dev
@@ -67,8 +66,9 @@ types: setup ## Type-check everything, strictly
 unit: setup ## The fast tests
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "$(UNIT)"
 
+# They wait for processes and sockets half of their time, so there are more workers than cores.
 fast: setup node ## The fast and the wire tests in one run
-	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "$(FAST)"
+	$(BIN)/pytest -q -n 3 --dist worksteal -m "$(FAST)"
 
 wire: setup node ## The tests that speak through real SDKs, servers and agents
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "$(FAST) and wire"

@@ -228,7 +228,10 @@ async def test_nobody_decides_and_the_order_waits(tmp_path: Path) -> None:
     end = section(shown, 2)
     assert end.startswith("Nothing was ordered")
     assert orders(tmp_path / "demo") == []
-    listed, denied = (" ".join(part.split("\\\n")) for part in end.split("toolcrib ")[1:])
+    listed, denied, console = (
+        " ".join(part.split("\\\n")).splitlines()[0] for part in end.split("toolcrib ")[1:]
+    )
+    assert shlex.split(console)[-4:] == ["serve", "--port", "0", "--open"]
     assert "place_order" in run(*shlex.split(listed)).stdout
     refused = run(*shlex.split(denied))
     assert (refused.returncode, "denied place_order" in refused.stderr) == (0, True)

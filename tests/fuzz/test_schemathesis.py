@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.transports.http.accounts.routes import ACCOUNT_ROUTES
 from toolcrib.transports.http.downloads import DOWNLOAD_ROUTES
 from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES
 from toolcrib.transports.http.routes import ROUTES
@@ -35,5 +36,5 @@ def test_the_server_is_what_its_document_says() -> None:
     )
 
     assert done.returncode == 0, done.stdout[-8_000:]
-    count = len(ROUTES) + len(DOWNLOAD_ROUTES) + len(FRONTEND_ROUTES)
+    count = len(ROUTES) + len(ACCOUNT_ROUTES) + len(DOWNLOAD_ROUTES) + len(FRONTEND_ROUTES)
     assert f"{count} passed" in done.stdout
