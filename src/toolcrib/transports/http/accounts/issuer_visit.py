@@ -4,6 +4,7 @@ where it comes back to. They answer with redirects, for people and not for progr
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
@@ -34,7 +35,7 @@ CALLBACK_PATH: Final = "/v1/sign-in/callback"
 _SIGN_IN_PAGE: Final = "/sign-in"
 
 
-class _IssuerEndpoint:
+class _IssuerEndpoint(ABC):
     def __init__(self, accounts: Accounts, failures: LoginFailures) -> None:
         self._accounts = accounts
         self._failures = failures
@@ -55,10 +56,11 @@ class _IssuerEndpoint:
             return
         await _redirect(send, location, headers)
 
+    @abstractmethod
     async def _answer(
         self, flow: IssuerSignIns, query: dict[str, str], scope: Scope
     ) -> tuple[str, RawHeaders]:
-        raise NotImplementedError
+        """Where the browser goes, and the headers that go with it. Raises `LoginFailed`."""
 
     def _state_cookie(self, scope: Scope) -> Cookie:
         return self._accounts.access.browsers.state_cookie(scope, headers_of(scope))
