@@ -10,12 +10,12 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 # Without compiled files, every process that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 2
-FAST := not slow and not crash and not load and not browser
+FAST := not slow and not crash and not chaos and not load and not browser
 UNIT := $(FAST) and not wire
-EXTRAS := acp,audit,cli,client,code,llama,mcp,metrics,oidc,openai,otlp,prices,pydantic-ai,reload,sandbox,search,server,docs,dev
+EXTRAS := acp,audit,cli,client,code,llama,mcp,metrics,oidc,openai,otlp,postgres,prices,pydantic-ai,reload,s3,sandbox,search,server,temporal,docs,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup node demo test check lint types unit fast wire coverage slow crash load docs dist \
+.PHONY: help setup node demo test check lint types unit fast wire coverage slow crash chaos chaos-short load docs dist \
 	console console-check browser screenshots deploy-check deploy-lint first-hour conformance schemathesis model-test bench mutants format clean
 
 help: ## Show this list
@@ -52,6 +52,7 @@ test: setup ## All that the CI runs
 	$(MAKE) fast
 	$(MAKE) slow
 	$(MAKE) -j2 --output-sync=target crash console-check docs dist deploy-lint first-hour
+	$(MAKE) chaos-short
 	$(MAKE) browser
 	$(MAKE) load
 
@@ -84,6 +85,14 @@ slow: setup node ## Tests that take seconds, or play whole recordings
 
 crash: setup ## Tests that kill processes
 	scripts/marked.sh crash
+
+chaos: setup ## Three replicas and 500 disturbances, then with Temporal; half an hour or more
+	nice $(BIN)/python -m tests.chaos.run --disturbances 400 --lease 3
+	nice $(BIN)/python -m tests.chaos.run --disturbances 100 --lease 10
+	nice $(BIN)/python -m tests.chaos.run --disturbances 100 --lease 3 --engine temporal
+
+chaos-short: setup ## The short form of make chaos
+	scripts/marked.sh chaos
 
 load: setup ## Tests with many calls at once
 	scripts/marked.sh load

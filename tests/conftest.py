@@ -2,10 +2,13 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.servers.postgres import PostgresServer, remove_postgres, temporary_postgres
 
 # A busy machine draws slowly, which says nothing about the code.
 _ANY_SPEED = [HealthCheck.too_slow]
@@ -119,3 +122,17 @@ def _is_wire(path: Path) -> bool:
 def sqlite_path(tmp_path: Path) -> Path:
     """A path for a SQLite file that does not exist yet."""
     return tmp_path / "toolcrib.sqlite3"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server, one for each worker of the run."""
+    server = temporary_postgres()
+    yield server
+    remove_postgres(server)
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> str:
+    """The URL of an empty database."""
+    return postgres.database()

@@ -17,6 +17,7 @@ PRIVATE = {
     "KeysUnavailable": "an issuer that cannot be asked; the login turns it into a refusal",
     "LoginFailed": "a login that is refused; the middleware turns it into a refusal",
     "SignInDenied": "a `LoginFailed`: the page of the browser is told that its person said no",
+    "MisdirectedRequest": "a request for another replica; the endpoint answers that it is not here",
     "MissingFact": "a scenario's lookup; the scripted backend turns it into BackendFailed",
     "NotAccepted": "a webhook that did not take a notice; its delivery tries again",
     "NotStrict": "decides whether a schema is sent in strict mode; caught in the same module",

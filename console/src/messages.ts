@@ -70,7 +70,7 @@ export const messages = {
       unmatched: "no rule matches",
       need_user_approve_tools: "the session asks before this tool",
       tool: "the tool asks for approval of this call",
-      in_doubt: "the process died while the call ran",
+      in_doubt: "nobody recorded the end of the call",
       tool_changed: "the tool has changed since the call was made",
     },
   },
@@ -429,7 +429,7 @@ export const messages = {
       in_doubt: "in doubt",
     },
     inDoubt:
-      "A process ended while this call ran. Nobody knows whether it took effect: look before you repeat it.",
+      "Nobody recorded the end of this call, and nobody knows whether it took effect: look before you repeat it.",
     asked: "Asked for a decision",
     rule: "Rule",
     decided: {

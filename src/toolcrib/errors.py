@@ -28,7 +28,11 @@
     ├── PullFailed                  a model could not be fetched; what there is of it is kept
     ├── PatchFailed                 a patch does not fit its file, which is as it was
     ├── Refused                     an operation of a runtime that was not done; `kind` says why
-    │   └── HttpRefused             a refusal that HTTP has a status of its own for
+    │   ├── HttpRefused             a refusal that HTTP has a status of its own for
+    │   └── SessionElsewhere        another process writes the session; `kind` is conflict
+    ├── ReplicaUnreachable          another replica cannot be asked; it has done nothing
+    ├── AnswerLost                  another replica did not answer; what it did is not known
+    ├── SessionNotHere              an operation came to a replica that has let the session go
     ├── ClientGone                  the connected client left before it answered
     ├── ClientFailed                the connected client ran a call, which failed there
     ├── EditorFailed                the connected editor could not do what it was asked for
@@ -278,6 +282,25 @@ class HttpRefused(Refused):
     def __init__(self, status: int, kind: RefusalKind, message: str) -> None:
         super().__init__(kind, message)
         self.status = status
+
+
+class SessionElsewhere(Refused):
+    """The refusal of what only the writer of a session can do, while another process is that."""
+
+    def __init__(self, message: str = "another process has the session open") -> None:
+        super().__init__("conflict", message)
+
+
+class ReplicaUnreachable(ToolcribError):
+    """Another replica cannot be asked, or refuses to be; it has done nothing."""
+
+
+class AnswerLost(ToolcribError):
+    """Another replica was asked and has not answered; whether it did something is not known."""
+
+
+class SessionNotHere(ToolcribError):
+    """An operation was forwarded for a session that this replica does not have open."""
 
 
 class ClientGone(ToolcribError):

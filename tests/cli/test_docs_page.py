@@ -15,7 +15,7 @@ ELSEWHERE = {"acp", "mcp"}
 """Commands with a page of their own."""
 
 
-SAME = {"dev": "serve"}
+SAME = {"dev": "serve", "worker": "serve"}
 """Commands whose section sends the reader to that of another for the options of both."""
 
 

@@ -106,3 +106,49 @@ def test_a_port_that_is_taken_is_a_warning() -> None:
 
         assert look("--port", port)["port"]["level"] == "warning"
         look("--port", port, "--strict", status=1)
+
+
+def test_a_store_on_postgresql(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it answers, its schema, the key, who shares it and whose clock is right; nothing is
+    made by looking, and no secret is shown.
+    """
+    from toolcrib.store import PostgresStore
+    from toolcrib.store.postgres.cipher import new_key
+    from toolcrib.store.shared_store import SharedValue
+
+    key = new_key()
+    monkeypatch.setenv("TOOLCRIB_STORE_KEY", key)
+    empty = _checks(postgres_url)
+    assert empty["schema"] == ("absent", "no tables yet; the first replica makes them")
+    assert _checks(postgres_url)["schema"] == empty["schema"]
+
+    with PostgresStore(postgres_url) as store:
+        replica = store.join("http://10.0.0.1:8420")
+        store.put_value(SharedValue("secret", b"hush", is_secret=True), after=None)
+        found = _checks(postgres_url)
+        monkeypatch.setenv("TOOLCRIB_STORE_KEY", new_key())
+        other = _checks(postgres_url)
+
+    assert [found[name][0] for name in ("store", "schema", "store key", "clock")] == ["ok"] * 4
+    level, text = found[f"replica {replica.replica_id}"]
+    assert (level, "at http://10.0.0.1:8420, version" in text) == ("ok", True)
+    assert (other["store key"][0], "which is not given here" in other["store key"][1]) == (
+        "failure",
+        True,
+    )
+    assert key not in str(other)
+
+
+def test_a_database_that_does_not_answer() -> None:
+    """The failure names it without the password."""
+    found = _checks("postgresql://ada:hush@127.0.0.1:1/crib")
+    level, text = found["store"]
+    assert level == "failure"
+    assert "postgresql://ada@127.0.0.1:1/crib cannot be reached" in text
+    assert "hush" not in str(found)
+
+
+def _checks(store: str) -> dict[str, tuple[str, str]]:
+    """What the doctor says of a store."""
+    done = invoke("doctor", "--store", store, "--json")
+    return {each["name"]: (each["level"], each["text"]) for each in json.loads(done.stdout)}

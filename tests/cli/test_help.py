@@ -52,6 +52,7 @@ OTHERS = {
     "approvals deny",
     "audit keygen",
     "audit reindex",
+    "store key",
     "store migrate",
     "config check",
     "config schema",
@@ -73,6 +74,7 @@ OTHERS = {
     "tokens create",
     "tokens revoke",
     "tokens rotate",
+    "worker",
 }
 """Commands that do something; `sessions export` prints nothing but JSON."""
 

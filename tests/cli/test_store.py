@@ -12,6 +12,8 @@ from tests.store.test_migrations import make_version_2
 from toolcrib.cli.app import app
 from toolcrib.ledger.events import PayloadsDeleted
 from toolcrib.store import SqliteStore
+from toolcrib.store.postgres.cipher import Cipher
+from toolcrib.store.sqlite_schema import SCHEMA_VERSION
 from toolcrib.store.store import CallOpened
 
 
@@ -43,7 +45,7 @@ def test_backup_and_restore_while_a_server_writes(crib: Path) -> None:
     assert "3 sessions, 9 records" in done.stdout
     assert json.loads(invoke("store", "restore", backup, "--store", restored, "--json").stdout) == {
         "path": str(restored),
-        "schema": 6,
+        "schema": SCHEMA_VERSION,
         "sessions": 3,
         "records": 9,
         "open_calls": 1,
@@ -66,7 +68,10 @@ def test_info_in_numbers(crib: Path) -> None:
     """For people and for programs."""
     facts = json.loads(invoke("store", "info", "--store", crib, "--json").stdout)
     assert (facts["sessions"], facts["records"], facts["open_calls"]) == (3, 9, 1)
-    assert "schema:     6 of 6" in invoke("store", "info", "--store", crib).stdout
+    assert (
+        f"schema:     {SCHEMA_VERSION} of {SCHEMA_VERSION}"
+        in invoke("store", "info", "--store", crib).stdout
+    )
 
 
 def test_an_upgrade_is_announced_and_done(sqlite_path: Path) -> None:
@@ -77,7 +82,7 @@ def test_an_upgrade_is_announced_and_done(sqlite_path: Path) -> None:
     assert (checked.exit_code, "has schema 2" in checked.stdout) == (1, True)
     assert "back it up first" in checked.stderr
     done = invoke("store", "migrate", "--store", sqlite_path)
-    assert "upgraded from schema 2 to 6" in done.stdout
+    assert f"upgraded from schema 2 to {SCHEMA_VERSION}" in done.stdout
     assert invoke("store", "migrate", "--check", "--store", sqlite_path).exit_code == 0
 
 
@@ -118,3 +123,10 @@ def test_a_wrong_age_is_refused(crib: Path) -> None:
 
     assert done.exit_code == 2
     assert "is not a duration" in done.stderr
+
+
+def test_a_new_key_is_printed_for_a_shared_store() -> None:
+    """One key, which a store takes; each time another."""
+    first, second = (invoke("store", "key").stdout for _ in range(2))
+    assert first != second
+    assert Cipher(first).has_key

@@ -13,6 +13,8 @@ class LossyServer:
     """Closes the first connections after it has read the request, then answers with `body`."""
 
     losses: int
+    bad_gateways: int = 0
+    """How many requests after those a balancer answers in place of the server."""
     body: bytes = b"{}"
     status: str = "200 OK"
     headers: str = ""
@@ -33,7 +35,9 @@ class LossyServer:
         length = [line for line in head.lower().split("\r\n") if line.startswith("content-length")]
         body = await reader.readexactly(int(length[0].split(":")[1])) if length else b""
         self.requests.append(head + body.decode())
-        if len(self.requests) > self.losses:
+        if self.losses < len(self.requests) <= self.losses + self.bad_gateways:
+            writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+        elif len(self.requests) > self.losses:
             lines = f"Content-Length: {len(self.body)}\r\nConnection: close\r\n{self.headers}"
             writer.write(f"HTTP/1.1 {self.status}\r\n{lines}\r\n".encode() + self.body)
         writer.close()

@@ -106,6 +106,20 @@ async def test_a_lost_call_is_repeated_under_its_key() -> None:
     assert first == second
 
 
+async def test_a_call_that_a_balancer_lost_is_repeated_under_its_key() -> None:
+    """A replica that stops loses a request between the balancer and itself: that is made good, and
+    what has no key is not done again.
+    """
+    async with lossy(0, bad_gateways=1, body=CALLED) as server, client_of(server.url) as client:
+        assert (await client.call_tool("s1", "x", {})).text == "1"
+        first, second = server.keys()
+    assert first == second
+    async with lossy(0, bad_gateways=1) as server, client_of(server.url) as client:
+        with pytest.raises(Refused, match="HTTP status 502"):
+            await client.close_session("s1")
+        assert len(server.requests) == 1
+
+
 async def test_a_lost_request_without_a_key_is_not_repeated() -> None:
     """What may have been done is not done again."""
     async with lossy(1) as server, client_of(server.url) as client:

@@ -24,6 +24,12 @@ from toolcrib.project.settings import (
 
 KEYS = schema_keys(project_schema())
 STRUCTURED = {
+    "engine.api_key_file",
+    "engine.heartbeat_seconds",
+    "engine.tls.cert",
+    "engine.tls.key",
+    "engine.tls.server_ca",
+    "engine.tls.server_name",
     "limits.call.timeout",
     "limits.call.max_parallel",
     "limits.call.max_threads",
@@ -47,6 +53,8 @@ STRUCTURED = {
     "notifications.secret_env",
     "notifications.url_env",
     "prices",
+    "replica.hints",
+    "replica.process_check",
     "retention.delete",
     "retention.every",
     "retention.older_than",
@@ -126,6 +134,8 @@ def test_a_value_of_the_file_reaches_its_setting(setting: Setting, tmp_path: Any
 
 
 VALUES = {
+    "engine.kind": "temporal",
+    "engine.advance_turns": "false",
     "serve.oidc.roles": "{staff: caller}",
     "serve.oidc.issuer": "https://issuer.example",
     "serve.public_url": "https://crib.example",
@@ -133,6 +143,7 @@ VALUES = {
     "anchors.url": "https://anchors.example",
     "anchors.every": "5m",
     "client.url": "https://crib.example",
+    "replica.url": "https://one.crib.example",
     "tools.bind_to": "version",
     "tools.modules": "[app]",
     "toolsets": "['app:tools']",

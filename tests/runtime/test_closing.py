@@ -126,8 +126,8 @@ async def test_one_session_that_fails_to_close_does_not_keep_the_others() -> Non
         def __init__(self, session: Session) -> None:
             self._close = session.close
 
-        async def __call__(self) -> None:
-            await self._close()
+        async def __call__(self, *, releases: bool = True) -> None:
+            await self._close(releases=releases)
             raise RuntimeError("disk full")
 
     def break_first(session: Session) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.store.facts import FakeClock
-from toolcrib.store import MemoryStore, SqliteStore, Store
+from toolcrib.store import MemoryStore, PostgresStore, SqliteStore, Store
+from toolcrib.store.postgres.cipher import new_key
 
 
 @pytest.fixture
@@ -14,14 +15,19 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def store(request: pytest.FixtureRequest, sqlite_path: Path, clock: FakeClock) -> Iterator[Store]:
     """Every store that ships, in turn."""
-    store: Store = (
-        MemoryStore(clock=clock)
-        if request.param == "memory"
-        else SqliteStore(sqlite_path, clock=clock)
-    )
+    store: Store
+    match request.param:
+        case "memory":
+            store = MemoryStore(clock=clock)
+        case "sqlite":
+            store = SqliteStore(sqlite_path, clock=clock)
+        case _:
+            store = PostgresStore(
+                request.getfixturevalue("postgres_url"), clock=clock, key=new_key()
+            )
     yield store
     store.close()
 
@@ -29,4 +35,11 @@ def store(request: pytest.FixtureRequest, sqlite_path: Path, clock: FakeClock) -
 @pytest.fixture
 def sqlite(sqlite_path: Path, clock: FakeClock) -> Iterator[SqliteStore]:
     with SqliteStore(sqlite_path, clock=clock) as each:
+        yield each
+
+
+@pytest.fixture
+def shared(postgres_url: str, clock: FakeClock) -> Iterator[PostgresStore]:
+    """A store on a new database of PostgreSQL."""
+    with PostgresStore(postgres_url, clock=clock, key=new_key()) as each:
         yield each

@@ -5,7 +5,7 @@ What uses a store beyond its protocol fails here, as it would with a database th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from toolcrib.approval.decision import Actor, Ballot, Decided
@@ -60,6 +60,15 @@ class ForwardingStore:
 
     def release(self, lease: Lease) -> None:
         self._storage.release(lease)
+
+    def is_sure(self, lease: Lease) -> bool:
+        return self._storage.is_sure(lease)
+
+    def watch_lease(self, lease: Lease, on_lost: Callable[[], None]) -> Callable[[], None]:
+        return self._storage.watch_lease(lease, on_lost)
+
+    def is_gone(self, holder: str) -> bool:
+        return self._storage.is_gone(holder)
 
     def open_ledger(self, lease: Lease) -> DurableLedger:
         return DurableLedger(self, lease)

@@ -214,11 +214,11 @@ def test_a_killed_backup_leaves_nothing_half(work: str, place: str, sqlite_path:
         back_up(sqlite_path, backup)
     script = f"""
 from pathlib import Path
-from toolcrib.store import backup
+from toolcrib.store import backup, whole_file
 def stop(*_):
     tell("here")
     wait()
-backup.{place} = stop
+{"whole_file" if place == "_sync" else "backup"}.{place} = stop
 backup.{work}(Path({str(source)!r}), Path({str(out)!r}))
 """
     with child(sqlite_path, script) as process:

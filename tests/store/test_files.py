@@ -19,7 +19,8 @@ from toolcrib.errors import LedgerBroken, StoreError
 from toolcrib.ledger.event_kinds import ALL_EVENTS
 from toolcrib.ledger.record import Head, verify
 from toolcrib.store import SqliteStore
-from toolcrib.store.sqlite_schema import IS_RARE, RARE_KINDS
+from toolcrib.store.record_marks import MARKED_KINDS
+from toolcrib.store.sqlite_reader import records_statement
 from toolcrib.store.store import ApprovalFiled, ApprovalUsed, CallClosed, CallOpened
 
 SECRET = "hunter2-correct-horse"
@@ -394,14 +395,20 @@ def reads_whole(path: Path, head: Head) -> bool:
     return True
 
 
-def test_rare_records_are_found_without_reading_the_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_marked_records_are_found_without_reading_the_others(
+    tmp_path: Path, newest_first: bool
+) -> None:
     """A turn that follows looks for a few kinds of records, in a ledger of any length."""
-    assert {kind.kind for kind in ALL_EVENTS}.issuperset(RARE_KINDS)
+    assert {kind.kind for kind in ALL_EVENTS}.issuperset(MARKED_KINDS)
     path = tmp_path / "store.db"
     SqliteStore(path).close()
-    query = f"SELECT seq FROM records WHERE session_id = 's' AND {IS_RARE} ORDER BY seq DESC"
+    query = records_statement(MARKED_KINDS, newest_first=newest_first)
     with closing(sqlite3.connect(path)) as connection:
-        plan = str(connection.execute(f"EXPLAIN QUERY PLAN {query}").fetchall())
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {query}", ("s", 0, 9, 1)).fetchall()
 
-    assert "rare_records" in plan
-    assert "SCAN" not in plan
+    tables = [step for *_, step in plan if "records" in step or step.startswith("SEARCH")]
+    assert sum("marked_records (session_id=? AND kind=?" in step for step in tables) == len(
+        MARKED_KINDS
+    )
+    assert not [step for step in tables if step.startswith("SCAN records")]

@@ -137,7 +137,7 @@ def test_a_file_of_version_2_gets_its_index_of_calls(sqlite_path: Path) -> None:
     ]
     assert {row.owner for row in rows} == {"alice", "bob"}
     assert [each.records for each in verified] == [22, 6]
-    assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION == 6
+    assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION == 8
 
 
 def test_a_file_of_version_3_gets_its_index_of_rare_records(sqlite_path: Path) -> None:
@@ -146,6 +146,7 @@ def test_a_file_of_version_3_gets_its_index_of_rare_records(sqlite_path: Path) -
     with SqliteStore(sqlite_path) as store:
         before = store.calls(CallQuery(kind=None)).items
     with closing(sqlite3.connect(sqlite_path, isolation_level=None)) as connection:
+        undo_version_7(connection)
         connection.execute("DROP INDEX rare_records")
         undo_version_5(connection)
         connection.execute("PRAGMA user_version=3")
@@ -156,6 +157,12 @@ def test_a_file_of_version_3_gets_its_index_of_rare_records(sqlite_path: Path) -
 
     assert (len(deleted), after) == (1, before)
     assert version_of(sqlite_path) == sqlite_schema.SCHEMA_VERSION
+
+
+def undo_version_7(connection: sqlite3.Connection) -> None:
+    connection.execute("DROP INDEX calls_by_session")
+    connection.execute("DROP INDEX marked_records")
+    connection.execute("CREATE INDEX rare_records ON records (session_id, seq)")
 
 
 def undo_version_5(connection: sqlite3.Connection) -> None:
@@ -171,6 +178,7 @@ def test_a_file_of_version_4_gets_its_titles_and_counts(sqlite_path: Path) -> No
     with SqliteStore(sqlite_path) as store:
         before = store.summaries(["alice:shop", "bob:gone"])
     with closing(sqlite3.connect(sqlite_path, isolation_level=None)) as connection:
+        undo_version_7(connection)
         undo_version_5(connection)
         connection.execute("PRAGMA user_version=4")
 

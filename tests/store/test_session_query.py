@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,14 @@ from typing import Any
 import pytest
 
 from tests.store.facts import FakeClock
-from tests.store.test_calls import TenCents, pay, play, prompt
+from tests.store.test_calls import TenCents, pay, play, priced, prompt
 from toolcrib import Approve, Executor, Session
 from toolcrib.ledger.prompt_events import SUMMARY_PROMPT, PromptStarted
-from toolcrib.store import MemoryStore, SqliteStore, Store
+from toolcrib.store import SqliteStore, Store
 from toolcrib.store.session_query import LONGEST_TITLE, SessionQuery, title_of
 from toolcrib.store.store import every
+
+__all__ = ["priced"]
 
 
 @pytest.fixture
@@ -24,15 +25,10 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, sqlite_path: Path, clock: FakeClock) -> Iterator[Store]:
+@pytest.fixture
+def store(priced: Store) -> Store:
     """Each store, with prices that are known."""
-    if request.param == "memory":
-        opened: Store = MemoryStore(clock=clock, prices=TenCents())
-    else:
-        opened = SqliteStore(sqlite_path, clock=clock, prices=TenCents())
-    yield opened
-    opened.close()
+    return priced
 
 
 def ids(store: Store, **filters: Any) -> list[str]:

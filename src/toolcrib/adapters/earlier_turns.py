@@ -45,23 +45,32 @@ from toolcrib.ledger.prompt_events import (
     PromptAnswered,
     PromptStarted,
 )
+from toolcrib.ledger.record import Record
+from toolcrib.session.placed_events import placed_events
 
 if TYPE_CHECKING:
     from toolcrib.adapters.tool_calls import ItemClassifier
     from toolcrib.session.session import Session
 
-_KINDS: Final = (
+_MARKS: Final = (
     PromptStarted.kind,
     PromptAnswered.kind,
     ModelResponded.kind,
     AnswerRejected.kind,
-    ToolInvoked.kind,
     FilesStaged.kind,
     ContainerExpired.kind,
     HistoryCompacted.kind,
     PayloadsDeleted.kind,
 )
+"""What is looked for: a store has an index of it, so that calls which clients made meanwhile are
+not read.
+"""
 _USABLE: Final = frozenset({"completed", "paused"})
+
+_LATER_CALLS: Final = 100
+"""How many calls after the last reply of a turn without an answer may be the turn's; further ones
+are looked for by their ids.
+"""
 
 UNENDED: Final = ToolCallEnd(
     "This call had not ended when the conversation went on.", success=False, failure="unavailable"
@@ -77,16 +86,19 @@ class EarlierTurn:
     started: PromptStarted | None = None
     answered: PromptAnswered | None = None
     staged: FilesStaged | None = None
-    events: list[Event] = field(default_factory=list[Event])
-    """Its replies and calls, in order."""
+    ended_at: int | None = None
+    """The record of its answer."""
+    events: list[tuple[int, Event]] = field(default_factory=list[tuple[int, Event]])
+    """Its replies, and what was said of them, each with the number of its record."""
     steps: list[TurnStep] = field(default_factory=list[TurnStep])
     """The replies from which something follows, with their calls."""
     last_status: ModelStatus | None = None
     """The status of its last reply."""
 
-    def read_steps(self) -> None:
-        """Read the steps from the events."""
-        steps = steps_of(self.events, self.started) if self.started else []
+    def read_steps(self, calls: Iterable[tuple[int, Event]]) -> None:
+        """Read the steps from the events and the calls that ended in the turn."""
+        ordered = sorted([*self.events, *calls], key=lambda placed: placed[0])
+        steps = steps_of((event for _, event in ordered), self.started) if self.started else []
         self.steps = [step for step in steps if step.response.status in _USABLE]
         self.last_status = steps[-1].response.status if steps else None
 
@@ -115,7 +127,8 @@ def read_earlier_turns(
     expired: set[str] = set()
     compacted: HistoryCompacted | None = None
     is_deleted = False
-    for event in session.events(kinds=_KINDS, newest_first=True):
+    is_by_id = history == "server"
+    for seq, event in placed_events(session, kinds=_MARKS):
         if isinstance(event, PayloadsDeleted):
             is_deleted = True
             break
@@ -129,7 +142,7 @@ def read_earlier_turns(
             compacted = event
             break
         whole = whole_event(session, event)
-        _add(turns.setdefault(number, EarlierTurn(number)), whole, expired)
+        _add(turns.setdefault(number, EarlierTurn(number)), seq, whole, expired)
         if isinstance(event, ModelResponded) and event.status in _USABLE:
             last_ids.setdefault(number, event.response_id)
         is_ours = isinstance(event, PromptStarted) and (
@@ -140,31 +153,52 @@ def read_earlier_turns(
                 break
             # Without the id of its last response, every turn is repeated.
             history = "client"
-    return EarlierTurns(_in_order(turns.values()), compacted, frozenset(expired), is_deleted)
+    top = _in_order(turns.values())
+    for each in top:
+        is_kept = is_by_id and each.started is not None and each.started.adapter == provider
+        each.read_steps(_ended_calls(session, each, is_by_id=is_kept))
+    return EarlierTurns(top, compacted, frozenset(expired), is_deleted)
 
 
-def _add(turn: EarlierTurn, event: Event, expired: set[str]) -> None:
+def _add(turn: EarlierTurn, seq: int, event: Event, expired: set[str]) -> None:
     """Add an event of a turn; newer ones were added before."""
     match event:
         case PromptStarted():
             turn.started = event
         case PromptAnswered():
-            turn.answered = turn.answered or event
+            if turn.answered is None:
+                turn.answered, turn.ended_at = event, seq
         case FilesStaged():
             turn.staged = turn.staged or event
         case ContainerExpired():
             expired.update(event.container_ids)
         case _:
-            turn.events.append(event)
+            turn.events.append((seq, event))
 
 
 def _in_order(turns: Iterable[EarlierTurn]) -> list[EarlierTurn]:
     """The turns of people; a prompt that a call evaluated belongs to the call."""
     top = [turn for turn in turns if turn.started and turn.started.parent_call_id is None]
-    for turn in top:
-        turn.events.reverse()
-        turn.read_steps()
     return sorted(top, key=lambda turn: turn.number)
+
+
+def _ended_calls(session: Session, turn: EarlierTurn, *, is_by_id: bool) -> list[tuple[int, Event]]:
+    """The calls that ended in a turn; with `is_by_id`, after the last reply that the provider has.
+
+    A turn without an answer does not say where it ends, and clients may have made any number of
+    calls since: only so many records are looked at.
+    """
+    replies = [(seq, each) for seq, each in turn.events if isinstance(each, ModelResponded)]
+    if not replies:
+        return []
+    known = [seq for seq, each in replies if each.status in _USABLE and each.response_id]
+    after = max(known) if is_by_id and known else min(seq for seq, _ in replies)
+    last, kinds = max(seq for seq, _ in replies), (ToolInvoked.kind,)
+    if turn.ended_at is not None:
+        return list(placed_events(session, after=after, before=turn.ended_at, kinds=kinds))
+    within = placed_events(session, after=after, before=last, kinds=kinds)
+    later = placed_events(session, after=last, limit=_LATER_CALLS, kinds=kinds)
+    return [*within, *later]
 
 
 def follow(
@@ -202,6 +236,7 @@ class _Retelling:
         self._provider = provider
         self._classifier = classifier
         self._is_by_id = is_by_id
+        self._session = session
         self._artifact: Callable[[str], str | None] = lambda artifact_id: session.store.artifact(
             session.session_id, artifact_id
         )
@@ -234,11 +269,20 @@ class _Retelling:
                 self.items.clear()
             for call in tool_calls(reply):
                 id_uses[call.call_id] += 1
-                event = step.invoked.get(repeated_id(call.call_id, id_uses[call.call_id]))
+                call_id = repeated_id(call.call_id, id_uses[call.call_id])
+                event = step.invoked.get(call_id)
+                if event is None and turn.answered is None:
+                    event = self._late_end(turn.number, call_id)
                 end = ToolCallEnd.recorded(event) if event else missing
                 self.items.append(call.output(end))
             if step.rejected is not None:
                 self.items.append(correction(step.rejected.problem))
+
+    def _late_end(self, turn: int, call_id: str) -> ToolInvoked | None:
+        """The end of a call that came long after the reply with it."""
+        known = self._session.known_call(call_id)
+        event = known.event if isinstance(known, Record) and known.payload is not None else None
+        return event if isinstance(event, ToolInvoked) and event.turn == turn else None
 
     def _tell_foreign(self, turn: EarlierTurn, started: PromptStarted) -> None:
         """A turn of another provider, whose items this one does not read: prompt and answer."""

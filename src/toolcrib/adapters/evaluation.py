@@ -134,6 +134,8 @@ class Evaluation(Generic[O]):
         hooks = PromptHooks(self._prompt, self._tools, self._options.model)
         await hooks.submitted()
         await self._plan()
+        # Here, where it can be waited for: a turn that begins would block for it.
+        await self._session.keep_settings()
         with ExitStack() as stack:
             number = self._enter(stack, self._tools.executor.turn())
             await self._record_start(number)

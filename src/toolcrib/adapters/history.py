@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from toolcrib.adapters.items import (
     Item,
@@ -26,6 +26,7 @@ from toolcrib.ledger.events import Event, ToolInvoked
 from toolcrib.ledger.prompt_events import (
     AnswerRejected,
     FilesCited,
+    FilesStaged,
     ModelCancelled,
     ModelQueued,
     ModelResponded,
@@ -214,6 +215,7 @@ def read_open_prompt(
     Reads back from the end of the ledger, as far as that prompt. May touch the disk.
     """
     prompts: list[Event] = []
+    places: dict[int, int] = {}
     answered: set[int] = set()
     kinds = (PromptStarted.kind, PromptAnswered.kind)
     for record in session.records(kinds=kinds, newest_first=True):
@@ -222,19 +224,35 @@ def read_open_prompt(
         match event := record.event:
             case PromptAnswered():
                 answered.add(event.turn)
-            case PromptStarted(prompt_name=name, parent_call_id=parent) if (
-                name,
-                parent,
-                event.digest,
-            ) == (prompt_name, parent_call_id, digest) and event.turn not in answered:
-                return event, [
-                    whole_event(session, each) for each in session.events(record.seq - 1)
-                ]
+            case PromptStarted(prompt_name=name, parent_call_id=parent):
+                places[event.turn] = record.seq
+                is_meant = (name, parent, event.digest) == (prompt_name, parent_call_id, digest)
+                if is_meant and event.turn not in answered:
+                    return event, _events_since(session, record.seq)
             case _:
                 pass
         prompts.append(event)
     started = open_prompt(reversed(prompts), prompt_name, digest, parent_call_id)
-    return started, [whole_event(session, event) for event in session.events()]
+    return started, _events_since(session, places[started.turn])
+
+
+_TURN_KINDS: Final = (
+    AnswerRejected.kind,
+    FilesCited.kind,
+    FilesStaged.kind,
+    ModelCancelled.kind,
+    ModelQueued.kind,
+    ModelResponded.kind,
+    ModelRetried.kind,
+    PromptStarted.kind,
+    ToolInvoked.kind,
+)
+"""What a turn is rebuilt from."""
+
+
+def _events_since(session: Session, seq: int) -> list[Event]:
+    happened = session.events(seq - 1, kinds=_TURN_KINDS)
+    return [whole_event(session, event) for event in happened]
 
 
 def whole_event(session: Session, event: Event) -> Event:

@@ -24,6 +24,9 @@ class ApprovalRequest:
     reason: str
     created_at: float
     deadline: float | None = None
+    approvable_at: float | None = None
+    """When the call may be approved: before, another process that is not known to be dead may still
+    run it. None: at once."""
     parameters: dict[str, Any] = field(default_factory=dict[str, Any])
     """The tool's JSON Schema, against which edited arguments are checked."""
     argument_names: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class SessionCalls:
     """Which calls run, wait or are being worked on in this process."""
 
-    __slots__ = ("claimed", "running", "waiting")
+    __slots__ = ("claimed", "is_lost", "running", "waiting")
 
     running: dict[str, Call]
     """Calls whose handler runs now, by id."""
@@ -34,11 +34,16 @@ class SessionCalls:
     """Open calls that a task works on, so that no other task takes them up."""
     waiting: set[str]
     """Open calls that can be taken up again."""
+    is_lost: bool
+    """True once this process cannot count on its lease any more: nothing starts here, and what runs
+    is stopped and left to the next writer of the session.
+    """
 
     def __init__(self, waiting: Iterable[str]) -> None:
         self.running = {}
         self.claimed = set()
         self.waiting = set(waiting)
+        self.is_lost = False
 
     @property
     def running_ids(self) -> Collection[str]:
@@ -61,6 +66,10 @@ def calls_of(session: Session) -> SessionCalls:
     if state is None:
         state = SessionCalls(call.call_id for call in session.open_calls())
         session.executor_state = state
+        if session.ledger.is_durable:
+            from toolcrib.calls.lease_loss import stop_when_lost
+
+            stop_when_lost(session, state)
     assert isinstance(state, SessionCalls), "only executors attach their state to a session"
     return state
 
@@ -115,6 +124,7 @@ class Call:
         "is_plain_text",
         "is_settled",
         "kept_metadata",
+        "may_run_until",
         "metadata",
         "name",
         "params",
@@ -122,6 +132,7 @@ class Call:
         "parent_call_id",
         "person",
         "prepared",
+        "process",
         "request",
         "request_digest",
         "scrubber",
@@ -176,6 +187,12 @@ class Call:
     """The metadata as JSON, for the record."""
     person: PersonWait | None
     """The call's waits for people while it ran, once there was one."""
+    started_at: float | None
+    """When its handler was started last."""
+    process: str | None
+    """The holder of the lease under which it was started last."""
+    may_run_until: float | None
+    """When the handler that was started last must have ended; see `OpenCall`."""
     cancels: int
     """How often somebody asked for this one call to be cancelled."""
 
@@ -221,7 +238,7 @@ class Call:
         self.is_approved = self.was_edited = False
         self.waited = 0.0
         self.attempt = 0
-        self.started_at: float | None = None
+        self.started_at = self.process = self.may_run_until = None
         self.finished_at = 0.0
         self.is_left_running = False
         self.is_over = False

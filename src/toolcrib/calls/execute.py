@@ -43,6 +43,7 @@ class Execution:
         default_timeout: float | None,
         calls: SessionCalls,
     ) -> None:
+        self._calls = calls
         self._running = calls.running
         self._runners = dict(runners)
         self._default_timeout = default_timeout
@@ -59,6 +60,17 @@ class Execution:
             )
         if place not in self._runners and not confines_itself(call.tool.tool.handler):
             raise CallEnded("unavailable", f"Nothing is connected that could run `{call.name}`.")
+
+    def check_lease(self, call: Call) -> None:
+        """Raise `LeaseLost` unless no other process can have become the writer of the session.
+        Asked between the durable start and the handler.
+        """
+        session = call.session
+        if self._calls.is_lost or not session.store.is_sure(session.ledger.lease):
+            from toolcrib.calls.lease_loss import not_started
+
+            self._calls.is_lost = True
+            raise not_started(call)
 
     async def execute(self, call: Call) -> None:
         """Run the handler. What it returns or raises becomes the call's result."""
@@ -95,7 +107,21 @@ class Execution:
             # The tool's own limit is the handler's; hooks that come after it have their own.
             call.ends_at = call.deadline
         if call.cancels:
-            await _end_cancelled(call, task, cancelled_before)
+            await self._end_cancelled(call, task, cancelled_before)
+
+    async def _end_cancelled(
+        self, call: Call, task: asyncio.Task[Any], cancelled_before: int
+    ) -> None:
+        """End a call that was cancelled alone, whatever its handler made of it."""
+        has_value = call.is_settled and call.error is None
+        await _take_back(call, task, cancelled_before)
+        if not self._calls.is_lost:
+            raise CallEnded.of(cancelled(call))
+        # A handler that has ended all the same is recorded, if the store still takes it.
+        if not has_value:
+            from toolcrib.calls.lease_loss import stopped
+
+            raise stopped(call)
 
     def _find_task(self) -> asyncio.Task[Any]:
         """The running task. Asking for the running loop costs a system call, so it is kept."""
@@ -202,10 +228,8 @@ async def _within_moved_limit(call: Call, work: asyncio.Future[Any], expires_at:
     return call.ends_at if call.ends_at is not None else expires_at
 
 
-async def _end_cancelled(call: Call, task: asyncio.Task[Any], cancelled_before: int) -> None:
-    """End a call that was cancelled alone, whatever its handler made of it. A cancellation of
-    whoever awaits the call goes on up.
-    """
+async def _take_back(call: Call, task: asyncio.Task[Any], cancelled_before: int) -> None:
+    """Take back the cancellations of a call. One of whoever awaits the call goes on up."""
     call.error = None
     with suppress(asyncio.CancelledError):
         # One that the handler has not met yet arrives here, not where the call is awaited.
@@ -215,7 +239,6 @@ async def _end_cancelled(call: Call, task: asyncio.Task[Any], cancelled_before: 
         task.uncancel()
     if task.cancelling() > cancelled_before:
         raise asyncio.CancelledError
-    raise CallEnded.of(cancelled(call))
 
 
 def cancelled(call: Call) -> Failure:

@@ -29,11 +29,11 @@ from toolcrib.calls.records import open_call
 from toolcrib.calls.request import (
     ASKED_BY_TOOL,
     CHANGED,
-    IN_DOUBT,
     LISTED,
     changes_since,
     check_approvers,
     check_decided,
+    doubt_about,
     is_about_doubt,
     request_for,
     superseded,
@@ -140,8 +140,8 @@ class Gate:
 
     async def ask_about_doubt(self, call: Call) -> None:
         """Ask a person, and no grant, whether a call that may have run should run again."""
-        call.failure = Failure("in_doubt", IN_DOUBT.reason)
-        verdict = self._routed(call, subject_of(call), IN_DOUBT)
+        verdict = self._routed(call, subject_of(call), doubt_about(call))
+        call.failure = Failure("in_doubt", verdict.reason)
         await self._settle(call, await self._file(call, verdict, "in_doubt"))
 
     def _routed(self, call: Call, subject: Subject, verdict: Verdict) -> Verdict:
@@ -164,7 +164,7 @@ class Gate:
         verdict = self.judge(call, subject)
         state: OpenCallState = "waiting"
         if is_doubt:
-            verdict, state = self._routed(call, subject, IN_DOUBT), "in_doubt"
+            verdict, state = self._routed(call, subject, doubt_about(call)), "in_doubt"
         elif verdict.effect != "ask":
             verdict = self._routed(call, subject, CHANGED)
         request = await self._file(call, verdict, state, changes, earlier)
@@ -192,7 +192,7 @@ class Gate:
         if decided is None:
             self.refuse_denied(call, is_doubt=is_doubt)
         if is_doubt:
-            call.failure = Failure("in_doubt", IN_DOUBT.reason)
+            call.failure = Failure("in_doubt", request.reason)
         elif decided is None:
             decided = await self._decide_by_grant(call, request)
         if decided is None:

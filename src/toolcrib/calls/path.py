@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING
 
-from toolcrib.calls.call import CallSuspended
+from toolcrib.calls.call import CallSuspended, calls_of
 from toolcrib.calls.execute import cancelled
 from toolcrib.calls.hook_chain import HookChain, run_post_hooks, run_pre_hooks
 from toolcrib.calls.nested_calls import check_nesting
@@ -35,6 +35,7 @@ from toolcrib.errors import (
     ApprovalRequired,
     CallEnded,
     ControlFlow,
+    LeaseLost,
     ModelRetry,
     ResultDeferred,
     ToolTimeout,
@@ -148,9 +149,10 @@ class Path:
             approval: ApprovalRequired | None = None
             try:
                 if self._admission.is_free_for(call):
-                    durable = record_start(call)
+                    durable = record_start(call, self._limits.timeout)
                     if durable is not None:
                         await durable
+                        self._execution.check_lease(call)
                     await self._execution.execute(call)
                 else:
                     await self._attempt_in_turn(call)
@@ -176,9 +178,10 @@ class Path:
             call.fail(error)
             return
         async with place:
-            durable = record_start(call)
+            durable = record_start(call, self._limits.timeout)
             if durable is not None:
                 await durable
+                self._execution.check_lease(call)
             await self._execution.execute(call)
 
     async def _ask(self, call: Call, needed: ApprovalRequired) -> None:
@@ -238,6 +241,12 @@ def _leave(call: Call, error: BaseException) -> None:
         # It ended, and that could not be written down; a cancelled wait for it changes nothing.
         if isinstance(error, Exception):
             tell_unrecorded(call, error)
+        return
+    if calls_of(call.session).is_lost:
+        # Not for this process to say how it ended: whoever writes the session next finds it.
+        put_down(call)
+        call.finished_at = call.session.clock()
+        tell_unrecorded(call, LeaseLost())
         return
     if isinstance(error, Exception) and not isinstance(error, asyncio.CancelledError):
         # A signal may stand for one of another library, which says more.

@@ -152,8 +152,15 @@ def _duration(call: Call) -> float:
     return max(0.0, call.finished_at - call.started_at - waited)
 
 
-def record_start(call: Call) -> Awaitable[None] | None:
+UNLIMITED_SECONDS = 600.0
+"""How long a handler without a time limit is taken to run on, in a process that is not known to be
+dead, before somebody may have its call run again.
+"""
+
+
+def record_start(call: Call, timeout: float | None) -> Awaitable[None] | None:
     """Write "started" before the handler runs, with what another process needs to ask about it.
+    `timeout` is the limit of tools that have none of their own.
 
     Await what is returned, if anything: then the record is durable.
     """
@@ -164,6 +171,8 @@ def record_start(call: Call) -> Awaitable[None] | None:
     # In memory only calls that were asked about lie beside the ledger, because nobody else could
     # take the others up.
     if call.approval_id is not None or ledger.is_durable or call.attempt > 1:
+        limit = call.tool.tool.timeout or timeout or UNLIMITED_SECONDS
+        call.process, call.may_run_until = ledger.lease.holder, call.started_at + limit
         opened = CallOpened(open_call(call, "started"), must_survive=_has_effects(call))
         return session.record(build_started(call), (opened,))
     if session.is_heard:
@@ -297,4 +306,6 @@ def open_call(call: Call, state: OpenCallState, decided: Decided | None = None) 
         decided=decided,
         caller=call.caller or NOBODY,
         tool_parts=call.tool.identity.parts,
+        process=call.process,
+        may_run_until=call.may_run_until,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from pydantic_core import from_json, to_json
 from toolcrib.approval.authority import check_votes, is_met
 from toolcrib.approval.caller import NOBODY
 from toolcrib.approval.decision import ApprovalRequest, Approve, Decided
+from toolcrib.approval.early_approval import check_time, time_text
 from toolcrib.approval.edit import check_edit
 from toolcrib.approval.quorum import quorum_text
 from toolcrib.approval.rule import Verdict
@@ -38,6 +40,19 @@ IN_DOUBT = Verdict(
     "The process died while this call ran: it may or may not have taken effect. "
     "Approving runs it again.",
 )
+
+
+def doubt_about(call: Call) -> Verdict:
+    """Why somebody is asked about a call in doubt, with what is known of its process."""
+    until = call.may_run_until
+    if until is None:
+        return IN_DOUBT
+    return replace(
+        IN_DOUBT,
+        reason="Another process ran this call and did not record its end: it may or may not have "
+        f"taken effect. The other process is not known to be dead and may run it until "
+        f"{time_text(until)}. Approving runs it again, and is possible from then on.",
+    )
 
 
 CHANGED = Verdict(
@@ -72,6 +87,7 @@ def request_for(
         reason=verdict.reason,
         created_at=now,
         deadline=None if limit is None else now + limit,
+        approvable_at=call.may_run_until if verdict.rule == IN_DOUBT.rule else None,
         parameters=call.tool.declaration.parameters,
         argument_names=dict(names.spellings) if names is not None else {},
         metadata=_metadata(call),
@@ -116,6 +132,8 @@ def check_decided(request: ApprovalRequest, decided: Decided) -> None:
     """
     try:
         check_votes(request, decided)
+        if request.approvable_at is not None:
+            check_time(request, decided)
     except InvalidDecision as error:
         raise CallEnded("unavailable", f"The call was not run: {error}.") from None
     edited = decided.decision.arguments if isinstance(decided.decision, Approve) else None

@@ -165,6 +165,7 @@ class Resumption:
         call.request_digest = open_call.request_digest
         call.hides_arguments = open_call.has_secrets and open_call.parent_call_id is not None
         call.attempt = open_call.attempt
+        call.process, call.may_run_until = open_call.process, open_call.may_run_until
         call.was_edited = open_call.was_edited
         call.depth = open_call.depth
         call.parent_call_id = open_call.parent_call_id

@@ -251,6 +251,7 @@ def request_of(facts: Mapping[str, Any]) -> ApprovalRequest:
         reason=facts["reason"],
         created_at=facts["created_at"],
         deadline=facts["deadline"],
+        approvable_at=facts.get("approvable_at"),
         parameters=facts["parameters"],
         metadata=facts["metadata"],
         changes=tuple(facts["changes"]),

@@ -14,14 +14,13 @@ import typer
 from toolcrib.cli.arguments import read_arguments
 from toolcrib.cli.output import show, show_json, show_json_line, show_note
 from toolcrib.cli.service import (
-    OptionalStore,
     TokenFile,
     Url,
     chosen_url,
     open_service,
     plain,
 )
-from toolcrib.cli.store_options import AnySession, By, Json, time_text
+from toolcrib.cli.store_options import AnySession, By, Json, OptionalStore, time_text
 from toolcrib.cli.table import Row, moment_text, show_facts, show_table
 from toolcrib.errors import InvalidPolicy, Refused
 from toolcrib.terminal_text import STATUS_STYLES
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.decision import GrantScope
     from toolcrib.runtime.approval_messages import GrantTerms
     from toolcrib.runtime.blocking_operations import BlockingOperations
+    from toolcrib.store.address import StoreAddress
 
 app = typer.Typer(help="List approval requests, and decide them.", no_args_is_help=True)
 
@@ -89,9 +89,9 @@ def _row(request: Mapping[str, Any]) -> Row:
     return Row(cells, STATUS_STYLES.get(word) if state == "pending" else None)
 
 
-def _pending_in(store: Path | None, session: str | None) -> list[dict[str, Any]] | None:
+def _pending_in(store: StoreAddress | None, session: str | None) -> list[dict[str, Any]] | None:
     """The requests in the file alone, which is the quick way; None when it does not do."""
-    if store is None:
+    if not isinstance(store, Path):
         return None
     from toolcrib.store.pending_requests import pending_requests
 
@@ -344,6 +344,8 @@ def _facts(request: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(("details", _compact(request["metadata"])))
     if request["deadline"] is not None:
         facts.append(("deadline", time_text(request["deadline"])))
+    if request.get("approvable_at") is not None:
+        facts.append(("approvable", f"from {time_text(request['approvable_at'])} on"))
     for quorum in request["approvers"]:
         facts.append(("approvers", quorum_text(Quorum(quorum["count"], tuple(quorum["groups"])))))
     for vote in request["votes"]:

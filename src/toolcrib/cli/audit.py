@@ -17,7 +17,7 @@ from toolcrib.cli.store_options import (
     AnySession,
     Json,
     OneSession,
-    StoreFile,
+    StoreOption,
     open_store,
     time_text,
 )
@@ -25,7 +25,7 @@ from toolcrib.errors import LedgerBroken, SessionNotFound, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.ledger.record import Head, Record
-    from toolcrib.store.sqlite import SqliteStore
+    from toolcrib.store.kept_store import KeptStore
 
 app = typer.Typer(
     help="List calls and their cost, and prove that ledgers are whole.", no_args_is_help=True
@@ -59,7 +59,7 @@ def keygen(
 
 @app.command()
 def head(
-    store: StoreFile,
+    store: StoreOption,
     session: OneSession,
     sign: Annotated[
         Path | None,
@@ -88,7 +88,7 @@ def head(
 
 @app.command("verify")
 def verify_command(
-    store: StoreFile,
+    store: StoreOption,
     session: AnySession = None,
     head_line: Annotated[
         str | None, typer.Option("--head", metavar="HEAD", help="A head kept elsewhere.")
@@ -131,7 +131,10 @@ def verify_command(
         heads = [head for head in kept if session in (None, head.session_id)]
         known = [session] if session else _session_ids(crib)
         ids = dict.fromkeys([*known, *(head.session_id for head in heads)])
-        results = [_checked(crib, session_id, heads) for session_id in ids]
+        checked = (_checked(crib, session_id, heads) for session_id in ids)
+        # One that retention deleted since the listing is no fault, unless somebody asks for it.
+        asked = {session, *(head.session_id for head in heads)}
+        results = [each for each in checked if not each.is_gone or each.session_id in asked]
         stray = 0 if session else crib.stray_calls()
     _show_checked(results, stray, json=json)
     if stray or any(result.fault is not None for result in results):
@@ -157,7 +160,7 @@ def _show_checked(results: list[_Checked], stray: int, *, json: bool) -> None:
 
 @app.command()
 def reindex(
-    store: StoreFile,
+    store: StoreOption,
     prices: Annotated[
         Path | None,
         typer.Option("--prices", exists=True, dir_okay=False, help="Prices of models, as YAML."),
@@ -179,7 +182,7 @@ def reindex(
         show(f"indexed {crib.reindex()} records")
 
 
-def _session_ids(store: SqliteStore) -> list[str]:
+def _session_ids(store: KeptStore) -> list[str]:
     from toolcrib.store.store import every
 
     return [info.session_id for info in every(lambda cursor: store.sessions(cursor=cursor))]
@@ -187,7 +190,7 @@ def _session_ids(store: SqliteStore) -> list[str]:
 
 @app.command()
 def tail(
-    store: StoreFile,
+    store: StoreOption,
     session: OneSession,
     count: Annotated[int, typer.Option("-n", min=1, help="How many records.")] = 20,
     follow: Annotated[
@@ -211,7 +214,7 @@ def tail(
             _follow(crib, session, records[-1].seq if records else 0, json=json)
 
 
-def _follow(crib: SqliteStore, session: str, after: int, *, json: bool) -> None:
+def _follow(crib: KeptStore, session: str, after: int, *, json: bool) -> None:
     while True:
         time.sleep(LOOK_SECONDS)
         records = list(crib.records(session, after=after))
@@ -263,6 +266,7 @@ class _Checked:
     records: int = 0
     deleted_payloads: int = 0
     artifacts: int = 0
+    is_gone: bool = False
 
 
 def _summary(results: list[_Checked]) -> str:
@@ -276,7 +280,7 @@ def _summary(results: list[_Checked]) -> str:
     return "checked: " + ", ".join(f"{count} {what}" for what, count in counts.items())
 
 
-def _checked(crib: SqliteStore, session_id: str, heads: list[Head]) -> _Checked:
+def _checked(crib: KeptStore, session_id: str, heads: list[Head]) -> _Checked:
     from toolcrib.store.verification import verify_session
 
     kept = [head for head in heads if head.session_id == session_id]
@@ -290,7 +294,7 @@ def _checked(crib: SqliteStore, session_id: str, heads: list[Head]) -> _Checked:
             artifacts=whole.artifacts,
         )
     except SessionNotFound:
-        return _Checked(session_id, fault="this session is not in the store")
+        return _Checked(session_id, fault="this session is not in the store", is_gone=True)
     except LedgerBroken as error:
         return _Checked(session_id, fault=str(error))
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from toolcrib.cli.output import show_json, show_json_line, show_note
-from toolcrib.cli.service import OptionalStore, TokenFile, Url, open_service, plain
+from toolcrib.cli.service import TokenFile, Url, open_service, plain
 from toolcrib.cli.shared_options import Command, option, takes_options
-from toolcrib.cli.store_options import Json, short_time_text
+from toolcrib.cli.store_options import Json, OptionalStore, short_time_text
 
 if TYPE_CHECKING:
     from toolcrib.runtime.blocking_operations import BlockingOperations

@@ -35,6 +35,7 @@ from toolcrib.project.settings import (
     SETTINGS,
     Setting,
 )
+from toolcrib.store.address import DatabaseUrl
 
 if TYPE_CHECKING:
     from toolcrib.project.project import Project
@@ -129,6 +130,8 @@ def default_of(key: str) -> Any:
 def _origin_of(setting: Setting, project: Project | None) -> str:
     if is_on_command_line(setting.name):
         return f"flag {setting.flag.split('/')[0]}"
+    if setting.in_environment() is not None:
+        return f"environment {setting.variable}"
     if project is not None and setting.in_project(project) is not None:
         return project.origin(setting.key)
     return "default"
@@ -165,7 +168,7 @@ def _environment_rows() -> Iterator[SettingInForce]:
 
 def _plain(value: Any) -> Any:
     match value:
-        case Path():
+        case Path() | DatabaseUrl():
             return str(value)
         case str() if "://" in value:
             return _address(value)

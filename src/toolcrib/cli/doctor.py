@@ -8,16 +8,21 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from toolcrib._version import __version__
 from toolcrib.cli.output import EXTRAS, Exit, missing_packages, redirected_stdout, show, show_json
 from toolcrib.cli.project_options import current_project, project_fault
 from toolcrib.cli.runtime_options import RuntimeOptions, takes_runtime_options
 from toolcrib.cli.store_options import Json
 from toolcrib.errors import StoreError, UsageError
 from toolcrib.extras import install_command
+
+if TYPE_CHECKING:
+    from toolcrib.store.address import DatabaseUrl, StoreAddress
+    from toolcrib.store.postgres.facts import DatabaseHealth, SchemaState
 
 Level = Literal["ok", "absent", "warning", "failure"]
 """`absent`: optional, and not there."""
@@ -32,6 +37,10 @@ class CheckResult:
     text: str
 
 
+MOST_CLOCK_SECONDS: Final = 5.0
+"""How far the clock of a replica may be from the database's: requests between replicas carry the
+time.
+"""
 OLDEST_PYTHON: Final = (3, 11)
 OLDEST_SQLITE: Final = (3, 35, 0)
 KEYS: Final = (
@@ -66,11 +75,13 @@ def check_extras() -> Iterator[CheckResult]:
             yield CheckResult(f"extra {extra}", "ok", "installed")
 
 
-def check_store(file: Path | None) -> Iterator[CheckResult]:
+def check_store(file: StoreAddress | None) -> Iterator[CheckResult]:
     """Whether a store can be opened and written; a missing one is not created."""
     if file is None:
         return
-    if file.exists():
+    if not isinstance(file, Path):
+        yield from _database(file)
+    elif file.exists():
         yield _existing_store(file)
     elif os.access(file.parent, os.W_OK):
         yield CheckResult("store", "ok", f"{file} can be created")
@@ -78,14 +89,78 @@ def check_store(file: Path | None) -> Iterator[CheckResult]:
         yield CheckResult("store", "failure", f"{file.parent} is not a writable folder")
 
 
-def _existing_store(file: Path) -> CheckResult:
-    from toolcrib.store.sqlite import SqliteStore
-    from toolcrib.store.store import every
+def _database(address: DatabaseUrl) -> Iterator[CheckResult]:
+    """A store on PostgreSQL, as it is: no table is made, and no replica joins."""
+    from toolcrib.store.kept_store import require_postgres
 
+    try:
+        require_postgres()
+        from toolcrib.store.postgres.facts import database_health
+
+        health = database_health(address.url)
+    except (StoreError, UsageError) as error:
+        yield CheckResult("store", "failure", str(error))
+        return
+    text = f"{address} answers (PostgreSQL {health.server}), with {health.sessions} sessions"
+    yield CheckResult("store", "ok", text)
+    yield _schema(health.schema)
+    yield _store_key(health)
+    for replica in health.replicas:
+        is_same = replica.version == __version__
+        where = replica.address or "no address"
+        text = f"at {where}, version {replica.version}"
+        other = "" if is_same else f"; this is {__version__}: finish the upgrade"
+        yield CheckResult(
+            f"replica {replica.replica_id}", "ok" if is_same else "warning", text + other
+        )
+    if not health.replicas:
+        yield CheckResult("replicas", "absent", "no replica has the store open")
+    seconds = health.clock_difference
+    yield CheckResult(
+        "clock",
+        "ok" if abs(seconds) < MOST_CLOCK_SECONDS else "warning",
+        f"{abs(seconds):.1f} s {'ahead of' if seconds >= 0 else 'behind'} the database"
+        + ("" if abs(seconds) < MOST_CLOCK_SECONDS else "; set it by NTP"),
+    )
+
+
+def _schema(schema: SchemaState) -> CheckResult:
+    if not schema.version:
+        return CheckResult("schema", "absent", "no tables yet; the first replica makes them")
+    if schema.missing:
+        text = f"{schema.version}, without {', '.join(schema.missing)}; toolcrib store migrate"
+        return CheckResult("schema", "warning", text)
+    if schema.version > schema.newest:
+        text = f"{schema.version}, newer than this version's {schema.newest}, which can use it"
+        return CheckResult("schema", "warning", text)
+    return CheckResult("schema", "ok", str(schema.version))
+
+
+def _store_key(health: DatabaseHealth) -> CheckResult:
+    """Of keys only the names are shown, which are digests."""
+    if health.unknown_keys:
+        text = f"secrets are sealed with {', '.join(health.unknown_keys)}, which is not given here"
+        return CheckResult("store key", "failure", f"{text}; add it to TOOLCRIB_STORE_KEY")
+    if not health.has_key:
+        text = "no TOOLCRIB_STORE_KEY; the store keeps no secrets without it, see docs/replicas.md"
+        return CheckResult("store key", "warning", text)
+    return CheckResult("store key", "ok", "set")
+
+
+def _existing_store(file: Path) -> CheckResult:
     if not os.access(file, os.W_OK):
         return CheckResult("store", "failure", f"{file} cannot be written by this user")
+    return _opened_store(file)
+
+
+def _opened_store(file: StoreAddress) -> CheckResult:
+    from contextlib import closing
+
+    from toolcrib.store.kept_store import open_at
+    from toolcrib.store.store import every
+
     try:
-        with SqliteStore(file) as store:
+        with closing(open_at(file)) as store:
             count = sum(1 for _ in every(lambda cursor: store.sessions(cursor=cursor)))
             return CheckResult("store", "ok", f"{file} has {count} sessions")
     except (StoreError, UsageError) as error:

@@ -10,14 +10,13 @@ import typer
 
 from toolcrib.cli.output import fail, show_json, show_note
 from toolcrib.cli.service import (
-    OptionalStore,
     TokenFile,
     Url,
     local_store,
     open_service,
     plain,
 )
-from toolcrib.cli.store_options import By, Json, time_text
+from toolcrib.cli.store_options import By, Json, OptionalStore, time_text
 from toolcrib.cli.table import Row, moment_text, show_facts, show_table
 from toolcrib.errors import Refused
 

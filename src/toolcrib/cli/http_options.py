@@ -54,6 +54,7 @@ class ServerOptions:
 
     host: str
     port: int
+    replica_url: str | None = None
     token_file: Path | None = None
     tokens: Path | None = None
     allow_host: Sequence[str] | None = None
@@ -75,15 +76,17 @@ class ServerOptions:
     max_connections: int | None = None
     max_connections_per_peer: int = 512
 
-    def access(self) -> AccessOptions:
-        """Who may use the server. Raises `UsageError`."""
+    def access(self, *, is_shared: bool = False) -> AccessOptions:
+        """Who may use the server. On a store that several share, tokens are kept there unless a
+        file is named. Raises `UsageError`.
+        """
         from toolcrib.serving.tokens import Token, Tokens, default_tokens_file
 
         owner = None if self.token_file else os.environ.get(OWNER_TOKEN_VARIABLE)
         return {
             "tokens": Tokens([Token(owner)]) if owner else None,
             "token_file": self.token_file,
-            "tokens_file": self.tokens or default_tokens_file(),
+            "tokens_file": self.tokens or (None if is_shared else default_tokens_file()),
             "issuers": [issuer] if (issuer := self._issuer()) else [],
             "public_url": self.public_url,
             "trusted_proxies": self.trusted_proxy or (),
@@ -189,14 +192,16 @@ class ServerOptions:
 
 
 def takes_access_options(
-    *, port: int = DEFAULT_PORT, has_console: bool = True
+    *, port: int = DEFAULT_PORT, has_runtime: bool = True
 ) -> Callable[[Command], Command]:
-    """Add the options of a server to a command, which gets them as its parameter `server`."""
+    """Add the options of a server to a command, which gets them as its parameter `server`. Without
+    a runtime there is no console, and no other replica.
+    """
     defaults = {"port": port}
     options = [
         option(name, option_of(setting), defaults.get(name, setting.default))
         for name, setting in _ACCESS_OPTIONS.items()
-        if has_console or name != "console"
+        if has_runtime or name not in ("console", "replica_url")
     ]
     return takes_options("server", options, lambda taken: ServerOptions(**taken))
 
@@ -222,6 +227,7 @@ def serve_over_http(
 
     async def serve(runtime: Runtime) -> None:
         from toolcrib.cli.server_watch import metrics_listener, metrics_of
+        from toolcrib.store.shared_store import is_shared
         from toolcrib.transports.http import HttpServer
 
         def ready(url: str) -> None:
@@ -229,7 +235,7 @@ def serve_over_http(
             if on_ready is not None:
                 on_ready(http, runtime)
 
-        access, tls = server.access(), server.tls()
+        access, tls = server.access(is_shared=is_shared(runtime.store)), server.tls()
         metrics = metrics_of(runtime, options)
         http = HttpServer(
             runtime,
@@ -241,6 +247,7 @@ def serve_over_http(
             access_log=options.access_log,
             metrics=metrics,
             console=server.console,
+            replica_url=server.replica_url,
             **access,
         )
         async with runtime, metrics_listener(http, runtime, metrics, options, tls):

@@ -28,7 +28,7 @@ WITHOUT_PROJECT: Final = frozenset({"demo", "init", "model", "provider", "suppor
 """Commands that have nothing to do with the project in whose folder they are run."""
 REPORTERS: Final = frozenset({"doctor"})
 """Commands that report a fault in the project beside others."""
-SERVERS: Final = frozenset({"config", "dev", "doctor", "serve"})
+SERVERS: Final = frozenset({"config", "dev", "doctor", "serve", "worker"})
 """Commands whose `--token-file` is that of the server, not that of a client."""
 
 
@@ -155,6 +155,8 @@ class ProjectDefaults(dict[str, Any]):
         """The project's value for an option; `default` when it has none."""
         self.absent.add(name)
         setting = setting_of(name, self._command)
+        if setting is not None and (value := setting.in_environment()) is not None:
+            return value
         project = None if setting is None else self._command_run.project()
         if setting is None or project is None:
             return default

@@ -22,6 +22,7 @@ from toolcrib.project.settings import RUNTIME_SETTINGS, LogFormatChoice, LogLeve
 
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import ModelBackend
+    from toolcrib.embedded.file_repository import SharedFiles
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.web.source import WebSearchSource
 
@@ -112,6 +113,12 @@ DataFolder = Annotated[
     Path | None,
     typer.Option("--data", metavar="FOLDER", help="Keep everything there; else it is lost."),
 ]
+FilesUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--files", metavar="URL", help="Uploaded files lie in s3://BUCKET/PREFIX, for all replicas."
+    ),
+]
 WebFolders = Annotated[
     list[str] | None,
     typer.Option("--web", metavar="FOLDER=URL", help="Pages to search; may be repeated."),
@@ -145,7 +152,7 @@ else:
     AccessLog = _LOG["access_log"]
 
 
-@takes_access_options(port=DEFAULT_PORT, has_console=False)
+@takes_access_options(port=DEFAULT_PORT, has_runtime=False)
 def provider(
     server: ServerOptions,
     backend: BackendName,
@@ -153,6 +160,7 @@ def provider(
     model: ModelName = None,
     api_key_env: KeyVariable = None,
     data: DataFolder = None,
+    files: FilesUrl = None,
     web: WebFolders = None,
     searxng: SearxngUrl = None,
     allow_network: AllowNetwork = False,
@@ -183,6 +191,7 @@ def provider(
             model_backend,
             data,
             sources,
+            files=files,
             allow_network=allow_network,
             allow_unconfined=allow_unconfined,
             allow_egress=allow_egress or (),
@@ -205,6 +214,7 @@ def _create(
     data: Path | None,
     web: list[WebSearchSource],
     *,
+    files: str | None,
     allow_network: bool,
     allow_unconfined: bool,
     allow_egress: Sequence[str],
@@ -215,12 +225,20 @@ def _create(
     return EmbeddedProvider(
         model_backend,
         data=data,
+        shared_files=None if files is None else _shared_files(files),
         web=web,
         embedder=MiniLmEmbedder() if MiniLmEmbedder.is_installed() else None,
         allow_network=allow_network,
         allow_unconfined=allow_unconfined,
         allow_egress=allow_egress,
     )
+
+
+def _shared_files(url: str) -> SharedFiles:
+    require_extra("s3", "--files")
+    from toolcrib.embedded.s3_files import S3Files
+
+    return S3Files(url)
 
 
 async def _serve(

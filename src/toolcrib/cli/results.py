@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from toolcrib.cli.output import Exit, show_json, show_note, show_text
 from toolcrib.cli.project_options import current_choice, is_on_command_line
 from toolcrib.terminal_text import STATUS_STYLES, end_word
+
+if TYPE_CHECKING:
+    from toolcrib.store.address import StoreAddress
 
 _DENIALS: Final = ("denied", "not_permitted")
 """The failures by a person's and by a policy's denial."""
@@ -28,7 +31,9 @@ class RequestPlace:
     is_server: bool = False
 
 
-def place_of(store: Path | None, url: str | None, token_file: Path | None) -> RequestPlace | None:
+def place_of(
+    store: StoreAddress | None, url: str | None, token_file: Path | None
+) -> RequestPlace | None:
     """Where the requests of a command wait: on its server, in its store, or nowhere."""
     if url is not None:
         # On a server the caller may not be allowed to approve, and hardly ever its own calls.

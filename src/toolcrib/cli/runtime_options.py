@@ -17,6 +17,7 @@ import typer
 from toolcrib.cli.output import fail, require_extra, show_note
 from toolcrib.cli.project_options import current_choice, current_project, is_on_command_line
 from toolcrib.cli.shared_options import Command, option, takes_options
+from toolcrib.cli.store_options import parsed_address
 from toolcrib.errors import Refused, StoreError, UsageError
 from toolcrib.project.runtime import RuntimeOptions
 from toolcrib.project.settings import RUNTIME_SETTINGS, Setting
@@ -34,10 +35,12 @@ T = TypeVar("T")
 
 def option_of(setting: Setting) -> Any:
     """The type of a setting's option, as Typer reads it."""
+    is_store = setting.name == "store"
     return Annotated[
-        setting.kind,
+        str | None if is_store else setting.kind,
         typer.Option(
             setting.flag,
+            parser=parsed_address if is_store else None,
             metavar=setting.metavar,
             min=setting.least,
             max=setting.most,
@@ -62,8 +65,19 @@ CALLER_OPTIONS: Final = (
     "idle_seconds",
 )
 """The options about what callers may choose and take."""
+REPLICA_OPTIONS: Final = ("store_key_file", "lease_seconds")
+"""The options about a store that several processes share."""
 ANCHOR_OPTIONS: Final = ("anchor_file", "anchor_url", "anchor_every", "signing_key")
 """The options about where the heads of ledgers are kept."""
+ENGINE_OPTIONS: Final = (
+    "engine",
+    "engine_address",
+    "engine_namespace",
+    "engine_queue",
+    "advance_turns",
+    "max_turns",
+)
+"""The options about what drives turns."""
 LOG_OPTIONS: Final = ("log_level", "log_format", "otlp")
 """The options about what a runtime tells of itself."""
 NOTIFY_OPTIONS: Final = (
@@ -92,6 +106,7 @@ _ONLY_WHERE_TAKEN: Final = frozenset(
         "approver_place",
         "reload",
         *ANCHOR_OPTIONS,
+        *ENGINE_OPTIONS,
         *LOG_OPTIONS,
         *NOTIFY_OPTIONS,
         *HTTP_WATCH_OPTIONS,
@@ -127,6 +142,8 @@ def options_again(options: RuntimeOptions) -> RuntimeOptions:
     for name, setting in _OPTIONS.items():
         concerns = name in options.taken or name not in _ONLY_WHERE_TAKEN
         if concerns and not is_on_command_line(name):
+            if name == "store" and setting.in_environment() is not None:
+                continue
             value = setting.in_project(project)
             values[name] = setting.default if value is None else value
     return replace(options, project=project, **values)

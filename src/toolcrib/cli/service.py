@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.blocking_operations import BlockingOperations
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
+    from toolcrib.store.address import StoreAddress
     from toolcrib.store.store import Store
 
 
@@ -67,11 +68,6 @@ def open_http(url: str, token_file: Path | None) -> Generator[BlockingOperations
             runner.run(client.aclose())
 
 
-OptionalStore = Annotated[
-    Path | None, typer.Option("--store", metavar="FILE", help="The store, an SQLite file.")
-]
-
-
 def plain(result: object) -> Any:
     """A typed result as plain JSON, for commands that print it."""
     from toolcrib.runtime.service import as_json
@@ -107,7 +103,7 @@ def current_person(by: str | None = None) -> Principal:
 
 @contextmanager
 def open_service(
-    store: Path | None, url: str | None, token_file: Path | None, *, by: str | None = None
+    store: StoreAddress | None, url: str | None, token_file: Path | None, *, by: str | None = None
 ) -> Generator[BlockingOperations]:
     """The service that the options name. A refusal ends the command with status 1."""
     url = chosen_url(url)
@@ -199,13 +195,13 @@ def open_hosted_service(
 
 
 @contextmanager
-def _on_store(file: Path, by: str | None) -> Generator[BlockingOperations]:
+def _on_store(address: StoreAddress, by: str | None) -> Generator[BlockingOperations]:
     import asyncio
 
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.runtime import create_runtime
 
-    with open_store(file) as store, asyncio.Runner() as runner:
+    with open_store(address) as store, asyncio.Runner() as runner:
         runtime = create_runtime(RuntimeConfig(store=store))
         runner.run(runtime.start())
         try:

@@ -14,7 +14,6 @@ from toolcrib.cli.output import show_json, show_json_line, show_text
 from toolcrib.cli.results import finish_prompt, place_of
 from toolcrib.cli.runtime_options import HOST_OPTIONS, RuntimeOptions, takes_runtime_options
 from toolcrib.cli.service import (
-    OptionalStore,
     TokenFile,
     Url,
     chosen_url,
@@ -23,7 +22,7 @@ from toolcrib.cli.service import (
     open_service,
     plain,
 )
-from toolcrib.cli.store_options import Json, time_text
+from toolcrib.cli.store_options import Json, OptionalStore, time_text
 from toolcrib.cli.table import Row, moment_text, show_facts, show_table
 from toolcrib.terminal_text import STATUS_STYLES
 

@@ -5,31 +5,31 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from toolcrib.cli.output import Exit, fail, show, show_json, show_note
-from toolcrib.cli.store_options import By, Json, StoreFile, open_store, time_text
+from toolcrib.cli.store_options import By, Json, StoreOption, open_store, time_text
 from toolcrib.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
+    from toolcrib.store.address import StoreAddress
+    from toolcrib.store.backup import BackupFacts, StoreFacts
     from toolcrib.store.retention import Pruned
 
 app = typer.Typer(help="Back up, restore, upgrade and prune a store.", no_args_is_help=True)
 
 
 @app.command()
-def info(store: StoreFile, json: Json = False) -> None:
+def info(store: StoreOption, json: Json = False) -> None:
     """Print what a store or a backup holds, in numbers. Nothing is changed.
 
     Example: toolcrib store info --store crib.sqlite3
     """
-    from toolcrib.store.backup import store_facts
-
     try:
-        facts = store_facts(store)
-    except StoreError as error:
+        facts = _facts(store)
+    except (StoreError, UsageError) as error:
         fail(str(error))
     if json:
         show_json(facts)
@@ -43,7 +43,7 @@ def info(store: StoreFile, json: Json = False) -> None:
         "from": "-" if facts.oldest_at is None else time_text(facts.oldest_at),
         "to": "-" if facts.newest_at is None else time_text(facts.newest_at),
         "calls": "-" if facts.calls is None else facts.calls,
-        "open calls": f"{facts.open_calls}, {facts.vault_files} files in the vault",
+        "open calls": f"{facts.open_calls}, {facts.vault_files} {_VAULT[isinstance(store, Path)]}",
         "approvals": f"{facts.pending_approvals} pending",
         "grants": facts.grants,
         "artifacts": facts.artifacts,
@@ -55,23 +55,22 @@ def info(store: StoreFile, json: Json = False) -> None:
 @app.command()
 def backup(
     out: Annotated[Path, typer.Argument(metavar="FILE", help="The backup, a new file.")],
-    store: StoreFile,
+    store: StoreOption,
     json: Json = False,
 ) -> None:
     """Write a backup of a store to FILE, which must not exist, and check it. Servers go on.
 
-    The backup is one file that only its owner may read, with the secrets of open calls.
+    The backup is one file that only its owner may read. Of an SQLite store it has the secrets of
+    open calls; of PostgreSQL they are in it as they are in the database, encrypted.
 
     Example: toolcrib store backup backups/crib-1.backup --store crib.sqlite3
     """
-    from toolcrib.store.backup import back_up
-
     try:
-        facts = back_up(store, out)
-    except StoreError as error:
+        facts = _back_up(store, out)
+    except (StoreError, UsageError) as error:
         fail(str(error))
     if json:
-        show_json(asdict(facts))
+        show_json({**asdict(facts), "path": str(facts.path)})
     else:
         show(
             f"{facts.path}: {facts.sessions} sessions, {facts.records} records, "
@@ -82,28 +81,27 @@ def backup(
 @app.command()
 def restore(
     source: Annotated[Path, typer.Argument(metavar="BACKUP", help="What `backup` wrote.")],
-    store: StoreFile,
+    store: StoreOption,
     json: Json = False,
 ) -> None:
-    """Make a store of a backup, after a check. The store must not exist: nothing is overwritten.
+    """Make a store of a backup, after a check. The store must not exist, and a database must be
+    empty: nothing is overwritten.
 
     Example: toolcrib store restore backups/crib-1.backup --store restored.sqlite3
     """
-    from toolcrib.store.backup import restore as restore_backup
-
     try:
-        facts = restore_backup(source, store)
-    except StoreError as error:
+        facts = _restore(source, store)
+    except (StoreError, UsageError) as error:
         fail(str(error))
     if json:
-        show_json(asdict(facts))
+        show_json({**asdict(facts), "path": str(facts.path)})
     else:
         show(f"{facts.path}: {facts.sessions} sessions, {facts.records} records")
 
 
 @app.command()
 def migrate(
-    store: StoreFile,
+    store: StoreOption,
     check: Annotated[
         bool, typer.Option("--check", help="Change nothing; status 1 when there is work to do.")
     ] = False,
@@ -112,29 +110,28 @@ def migrate(
 
     Example: toolcrib store migrate --check --store crib.sqlite3
     """
-    from toolcrib.store.backup import schema_of
-    from toolcrib.store.sqlite_schema import SCHEMA_VERSION
-
     try:
-        schema = schema_of(store)
-    except StoreError as error:
+        schema, newest, is_old = _schema(store)
+    except (StoreError, UsageError) as error:
         fail(str(error))
-    if schema == SCHEMA_VERSION:
+    if schema and not is_old:
         show(f"{store} has schema {schema}; there is nothing to do")
         return
-    if check and 0 < schema < SCHEMA_VERSION:
-        show(f"{store} has schema {schema}, this version writes {SCHEMA_VERSION}; it is upgraded")
-        show_note(f"back it up first: toolcrib store backup FILE --store {store}")
+    if check and (schema > 0 or not isinstance(store, Path)):
+        has = f"has schema {schema}" if schema else "has no tables yet"
+        show(f"{store} {has}, this version writes {newest}; it is upgraded")
+        if schema:
+            show_note(f"back it up first: toolcrib store backup FILE --store {store}")
         raise typer.Exit(Exit.FAILED)
     # A newer one, and a backup, are refused here.
     with open_store(store):
         pass
-    show(f"{store}: upgraded from schema {schema} to {SCHEMA_VERSION}")
+    show(f"{store}: upgraded from schema {schema} to {newest}")
 
 
 @app.command()
 def prune(
-    store: StoreFile,
+    store: StoreOption,
     older_than: Annotated[
         str,
         typer.Option("--older-than", metavar="AGE", help="Nothing happened for so long: 90d."),
@@ -173,6 +170,87 @@ def prune(
         show_json({**asdict(pruned), "dry_run": dry_run})
     else:
         _show_pruned(pruned, retention.delete, dry_run=dry_run)
+
+
+_VAULT: Final = {True: "files in the vault", False: "secrets"}
+
+
+@app.command()
+def key() -> None:
+    """Print a new key for the secrets of a store on PostgreSQL. Every replica gets the same one.
+
+    Example: toolcrib store key > store.key
+    """
+    from toolcrib.store.postgres.cipher import new_key
+
+    show(new_key())
+
+
+def _facts(store: StoreAddress) -> StoreFacts:
+    from toolcrib.store.backup import store_facts
+    from toolcrib.store.kept_store import require_postgres
+
+    if isinstance(store, Path):
+        if not _is_archive(store):
+            return store_facts(store)
+        require_postgres()
+        from toolcrib.store.postgres.backup import database_backup_facts
+
+        return database_backup_facts(store)
+    require_postgres()
+    from toolcrib.store.postgres.facts import database_facts
+
+    return database_facts(store.url)
+
+
+def _back_up(store: StoreAddress, out: Path) -> BackupFacts:
+    from toolcrib.store.backup import back_up
+    from toolcrib.store.kept_store import require_postgres
+
+    if isinstance(store, Path):
+        return back_up(store, out)
+    require_postgres()
+    from toolcrib.store.postgres.backup import back_up_database
+
+    return back_up_database(store.url, out)
+
+
+def _restore(source: Path, store: StoreAddress) -> BackupFacts:
+    from toolcrib.store.backup import restore as restore_backup
+    from toolcrib.store.kept_store import require_postgres
+
+    if isinstance(store, Path):
+        if _is_archive(source):
+            fail(f"{source} is a backup of PostgreSQL; restore it to --store postgresql://...")
+        return restore_backup(source, store)
+    require_postgres()
+    from toolcrib.store.postgres.backup import restore_database
+
+    return restore_database(source, store.url)
+
+
+def _schema(store: StoreAddress) -> tuple[int, int, bool]:
+    """The schema of a store, the newest, and whether there is something to add to it."""
+    from toolcrib.store.kept_store import require_postgres
+
+    if isinstance(store, Path):
+        from toolcrib.store.backup import schema_of
+        from toolcrib.store.sqlite_schema import SCHEMA_VERSION
+
+        schema = schema_of(store)
+        return schema, SCHEMA_VERSION, schema != SCHEMA_VERSION
+    require_postgres()
+    from toolcrib.store.postgres.facts import schema_state
+
+    state = schema_state(store.url)
+    return state.version, state.newest, bool(state.missing)
+
+
+def _is_archive(path: Path) -> bool:
+    """Whether a file is a backup of a store on PostgreSQL, and no SQLite file."""
+    from zipfile import is_zipfile
+
+    return path.is_file() and is_zipfile(path)
 
 
 def _show_pruned(pruned: Pruned, what: str, *, dry_run: bool) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,11 +15,33 @@ from toolcrib.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from toolcrib.prices.table import Prices
-    from toolcrib.store.sqlite import SqliteStore
+    from toolcrib.store.address import StoreAddress
+    from toolcrib.store.kept_store import KeptStore, ReplicaOptions
 
-StoreFile = Annotated[
-    Path, typer.Option("--store", metavar="FILE", help="The store, an SQLite file.")
-]
+
+def parsed_address(text: Any) -> StoreAddress:
+    """The store that an option names. Raises `BadParameter`."""
+    from toolcrib.store.address import store_address
+
+    try:
+        return store_address(text)
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+_OPTION: Final = typer.Option(
+    "--store",
+    metavar="FILE|URL",
+    parser=parsed_address,
+    help="The store: an SQLite file, or postgresql://...; else TOOLCRIB_STORE.",
+)
+
+if TYPE_CHECKING:
+    StoreOption = StoreAddress
+    OptionalStore = StoreAddress | None
+else:
+    StoreOption = Annotated[str, _OPTION]
+    OptionalStore = Annotated[str | None, _OPTION]
 OneSession = Annotated[str, typer.Option("--session", metavar="ID", help="The session.")]
 AnySession = Annotated[
     str | None, typer.Option("--session", metavar="ID", help="One session only.")
@@ -32,18 +54,27 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 
 @contextmanager
-def open_store(file: Path, *, prices: Prices | None = None) -> Generator[SqliteStore]:
-    """The store in FILE; an error of the store ends the command with status 1."""
-    from toolcrib.store.sqlite import SqliteStore
+def open_store(address: StoreAddress, *, prices: Prices | None = None) -> Generator[KeptStore]:
+    """The store at an address; an error of the store ends the command with status 1."""
+    from contextlib import closing
+
+    from toolcrib.store.kept_store import open_at
 
     # Opening a missing file would create a store.
-    if not file.is_file():
-        fail(f"there is no store at {file}")
+    if isinstance(address, Path) and not address.is_file():
+        fail(f"there is no store at {address}")
     try:
-        with SqliteStore(file, prices=prices) as store:
+        with closing(open_at(address, prices=prices, replica=_replica_options())) as store:
             yield store
     except (StoreError, UsageError) as error:
         fail(str(error))
+
+
+def _replica_options() -> ReplicaOptions:
+    from toolcrib.cli.project_options import current_project
+    from toolcrib.project.runtime import replica_options
+
+    return replica_options(current_project())
 
 
 def short_time_text(at: float) -> str:

@@ -11,12 +11,14 @@ import typer
 
 from toolcrib.approval.duration import read_duration
 from toolcrib.cli.output import fail, show, show_json, show_note
-from toolcrib.cli.store_options import Json, time_text
+from toolcrib.cli.store_options import Json, OptionalStore, open_store, time_text
 from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
     from toolcrib.runtime.principal import Role
-    from toolcrib.serving.tokens import IssuedToken, TokenFile, TokenRecord
+    from toolcrib.serving.tokens import IssuedToken, TokenRecord, TokenRecords
+    from toolcrib.store.address import StoreAddress
+    from toolcrib.store.store import Store
 
 app = typer.Typer(
     help="Make, list, replace and revoke the tokens of a server. A running server follows at once.",
@@ -55,15 +57,17 @@ def create(
         bool, typer.Option("--may-approve-own", help="They may approve their own calls.")
     ] = False,
     tokens: TokensPath = None,
+    store: OptionalStore = None,
     json: Json = False,
 ) -> None:
-    """Make a token and print it. It cannot be shown again: the file keeps its hash only.
+    """Make a token and print it. It cannot be shown again: the file, or the store that servers
+    share, keeps its hash only.
 
     Example: toolcrib tokens create alice --role caller --group engineers --expires 90d
 
     Example: toolcrib tokens create ci --role caller,auditor --expires never
     """
-    with _file(tokens) as file:
+    with _tokens(tokens, store) as file:
         issued = file.create(
             name,
             cast("list[Role]", _split(role)),
@@ -75,12 +79,14 @@ def create(
 
 
 @app.command("list")
-def list_command(tokens: TokensPath = None, json: Json = False) -> None:
+def list_command(
+    tokens: TokensPath = None, store: OptionalStore = None, json: Json = False
+) -> None:
     """Print the tokens, without their secrets.
 
     Example: toolcrib tokens list
     """
-    with _file(tokens) as file:
+    with _tokens(tokens, store) as file:
         records = file.records()
     if json:
         show_json([_facts(record) for record in records])
@@ -88,16 +94,16 @@ def list_command(tokens: TokensPath = None, json: Json = False) -> None:
     for record in records:
         show(_line(record))
     if not records:
-        show_note(f"{file.path} has no tokens")
+        show_note(f"{file.place} has no tokens")
 
 
 @app.command()
-def revoke(token: Wanted, tokens: TokensPath = None) -> None:
+def revoke(token: Wanted, tokens: TokensPath = None, store: OptionalStore = None) -> None:
     """End a token, or all tokens of a name, and the streams that they have open.
 
     Example: toolcrib tokens revoke alice
     """
-    with _file(tokens) as file:
+    with _tokens(tokens, store) as file:
         removed = file.revoke(token)
     for record in removed:
         show_note(f"revoked {record.id} of {record.name}")
@@ -111,42 +117,61 @@ def rotate(
         typer.Option("--keep-old", metavar="TIME", help="The old token works on: for 1h, 1d."),
     ] = None,
     tokens: TokensPath = None,
+    store: OptionalStore = None,
     json: Json = False,
 ) -> None:
     """Replace a token by a new one with the same rights, and print the new one.
 
     Example: toolcrib tokens rotate ci --keep-old 1h
     """
-    with _file(tokens) as file:
+    with _tokens(tokens, store) as file:
         grace = 0.0 if keep_old is None else read_duration(keep_old)
         issued = file.rotate(token, grace_seconds=grace)
     _show_issued(issued, file, json)
 
 
 @contextmanager
-def _file(path: Path | None) -> Generator[TokenFile]:
-    """The file of tokens; a fault ends the command with status 1."""
+def _tokens(path: Path | None, address: StoreAddress | None) -> Generator[TokenRecords]:
+    """The tokens of a file that is named, else of a store that servers share, else of the default
+    file; a fault ends the command with status 1.
+    """
     from toolcrib.serving.tokens import TokenFile, default_tokens_file
 
     try:
-        yield TokenFile(path or default_tokens_file())
+        if path is None and address is not None and not isinstance(address, Path):
+            with open_store(address) as store:
+                yield _stored(store)
+        else:
+            yield TokenFile(path or default_tokens_file())
     except UsageError as error:
         fail(str(error))
     except OSError as error:
         fail(f"{path or default_tokens_file()} cannot be changed: {error.strerror}")
 
 
+def _stored(store: Store) -> TokenRecords:
+    from toolcrib.serving.shared_document import SharedDocument
+    from toolcrib.serving.stored_identity import TOKENS_NAME, StoredTokens
+    from toolcrib.store.shared_store import is_shared
+
+    if not is_shared(store):
+        raise UsageError("this store keeps no tokens; name a file of them: --tokens FILE")
+    document = SharedDocument(store, TOKENS_NAME)
+    document.load()
+    return StoredTokens(document)
+
+
 def _split(names: list[str]) -> list[str]:
     return [name.strip() for each in names for name in each.split(",") if name.strip()]
 
 
-def _show_issued(issued: IssuedToken, file: TokenFile, json: bool) -> None:
+def _show_issued(issued: IssuedToken, file: TokenRecords, json: bool) -> None:
     if json:
         show_json({**_facts(issued.record), "token": issued.token})
         return
     show(issued.token)
     show_note(f"{_line(issued.record)}")
-    show_note(f"it is kept as a hash in {file.path} and is not shown again")
+    show_note(f"it is kept as a hash in {file.place} and is not shown again")
 
 
 def _facts(record: TokenRecord) -> dict[str, Any]:

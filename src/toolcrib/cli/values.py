@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+import typer
+
 
 def read_plainly(parameters: Iterable[Any]) -> None:
     """Have each parameter read by itself what needs no adapter, and by Typer everything else."""
@@ -35,14 +37,24 @@ class _PlainValue:
         is_many = param.multiple or param.nargs == -1
         if value is None:
             return () if is_many else None
-        kind = param.type_descriptor.annotation
+        kind, rules = param.type_descriptor.annotation, param.type_descriptor.parameter_info
+        if rules.parser is not None and not is_many:
+            return _parsed(value, rules.parser, param, ctx)
         if is_many:
             [kind] = get_args(kind) or (kind,)
         texts: list[Any] = list(value) if is_many else [value]
-        if all(_is_plain(text, kind, param.type_descriptor.parameter_info) for text in texts):
+        if all(_is_plain(text, kind, rules) for text in texts):
             values = [Path(text) if kind is Path else text for text in texts]
             return values if is_many else values[0]
         return self._adapter().coerce(value, param=param, ctx=ctx)
+
+
+def _parsed(value: Any, parser: Callable[[Any], Any], param: Any, ctx: Any) -> Any:
+    try:
+        return parser(value)
+    except typer.BadParameter as error:
+        error.param, error.ctx = param, ctx
+        raise
 
 
 def _is_plain(text: Any, kind: Any, rules: Any) -> bool:

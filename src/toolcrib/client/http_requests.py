@@ -111,7 +111,11 @@ class HttpRequests:
     async def _send(self, request: httpx2.Request, *, may_repeat: bool) -> httpx2.Response:
         for delay in (*DELAYS, None):
             try:
-                return await self._http.send(request)
+                response = await self._http.send(request)
+                if delay is None or not (may_repeat and _is_of_balancer(response)):
+                    return response
+                await self.sleep(delay)
+                continue
             except _CONNECTING as error:
                 lost, is_safe = error, True
             except httpx2.TimeoutException as error:
@@ -130,6 +134,12 @@ class HttpRequests:
             f"no answer from {self.location.name} ({reason}); is `toolcrib serve --http` running "
             "there?",
         )
+
+
+def _is_of_balancer(response: httpx2.Response) -> bool:
+    """Whether a balancer or proxy answers in place of a server that was lost on the way."""
+    is_status = response.status_code in (502, 503, 504)
+    return is_status and not response.content.lstrip().startswith(b"{")
 
 
 def _body(name: str, fields: Mapping[str, Any]) -> bytes:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, TypeVar
 
+from toolcrib.embedded.faults import PLACE_CHARS
 from toolcrib.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-VERSION: Final = 2
+VERSION: Final = 3
 """The schema that this version of the program writes."""
 
 MIGRATIONS: Final = {
@@ -31,13 +32,15 @@ MIGRATIONS: Final = {
 }
 """By the version that they lead to: the statements for each table that an older file has.
 
-In version 1 nobody owned anything; what it left belongs to the owner of the process.
+In version 1 nobody owned anything; what it left belongs to the owner of the process. Version 3 has
+a place.
 """
 
 _BUSY_SECONDS: Final = 10.0
 _TABLE_NAMES: Final = "select name from sqlite_master where type = 'table'"
 
 SCHEMA: Final = """
+create table if not exists place (name text not null);
 create table if not exists responses (
     id text primary key,
     created_at real not null,
@@ -119,6 +122,8 @@ class Database:
         self._connection.execute("pragma synchronous = normal")
         self._migrate()
         self.extend(SCHEMA)
+        self.place = self.ask_now(_place)
+        """The name of this state among those of all replicas, in the ids of what lies here."""
 
     def extend(self, schema: str) -> None:
         """Create the tables of another part if they are missing."""
@@ -142,6 +147,10 @@ class Database:
                         self._connection.execute(statement)
             self._connection.execute(f"pragma user_version = {VERSION}")
             self._connection.execute("commit")
+
+    def new_id(self, prefix: str) -> str:
+        """A new id of something that lies here and nowhere else."""
+        return f"{prefix}_{self.place}-{secrets.token_hex(_BYTES)}"
 
     async def ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in one transaction. Cancelling the wait does not cancel the work."""
@@ -180,6 +189,15 @@ def claim_folder(folder: Path) -> IO[bytes]:
             f"another provider uses the folder {folder}; choose another folder"
         ) from None
     return claim
+
+
+def _place(connection: sqlite3.Connection) -> str:
+    row = connection.execute("select name from place").fetchone()
+    if row is not None:
+        return str(row["name"])
+    name = secrets.token_hex(PLACE_CHARS // 2)
+    connection.execute("insert into place values (?)", (name,))
+    return name
 
 
 def _make_private(path: Path) -> None:

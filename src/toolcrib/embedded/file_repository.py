@@ -1,4 +1,6 @@
-"""Uploaded files: their records in the database, their bytes in a folder under their ids."""
+"""Uploaded files: their records in the database and their bytes in a folder under their ids, or all
+of it in a store that replicas share.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,10 @@ import os
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from toolcrib.embedded.database import SweepInterval, new_id
 from toolcrib.embedded.faults import invalid, missing
@@ -40,6 +43,8 @@ class StoredFile:
     created_at: int
     expires_at: int | None
     owner: str
+    digest: str = ""
+    """The SHA-256 of the bytes, in a store that replicas share."""
 
     @property
     def resource(self) -> dict[str, Any]:
@@ -56,13 +61,44 @@ class StoredFile:
         }
 
 
+class SharedFiles(Protocol):
+    """Where uploaded files lie for all replicas. Its methods raise `ApiFault` when it fails."""
+
+    async def put(self, stored: StoredFile, data: bytes) -> None:
+        """Save a file."""
+        ...
+
+    async def record(self, file_id: str) -> StoredFile | None:
+        """The record of a file; None when there is none."""
+        ...
+
+    async def read(self, stored: StoredFile) -> bytes:
+        """The bytes of a file."""
+        ...
+
+    async def list(self, owner: str | None) -> list[StoredFile]:
+        """The files of an owner, or without one all of them; the oldest first."""
+        ...
+
+    async def remove(self, stored: StoredFile) -> None:
+        """Delete a file."""
+        ...
+
+    async def sweep(self) -> None:
+        """Delete what no file needs any more."""
+        ...
+
+
 class FileRepository:
     """Stores uploaded files. An expired file counts as deleted, also before a sweep removes it.
 
     A file that the principal of a request may not see counts as missing.
     """
 
-    def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, folder: Path, clock: Clock, shared: SharedFiles | None = None
+    ) -> None:
+        self._shared = shared
         self._database = database
         self._folder = folder
         self._clock = clock
@@ -93,7 +129,8 @@ class FileRepository:
         now = int(self._clock())
         expires_at = None if seconds is None else now + seconds
         stored = StoredFile(
-            new_id("file"),
+            # What is shared lies at no place.
+            self._database.new_id("file") if self._shared is None else new_id("file"),
             safe_name(filename),
             purpose,
             len(data),
@@ -101,6 +138,10 @@ class FileRepository:
             expires_at,
             access.owner,
         )
+        if self._shared is not None:
+            stored = replace(stored, digest=sha256(data).hexdigest())
+            await self._shared.put(stored, data)
+            return stored
         await asyncio.to_thread(_write_whole, self._path(stored.id), data)
         await self._database.ask(lambda connection: _insert(connection, stored))
         return stored
@@ -110,75 +151,98 @@ class FileRepository:
     ) -> StoredFile:
         """The record of a file. Raises `ApiFault`."""
         stored = await self.record(file_id, param)
-        access.check(stored.owner, missing("File", file_id, param))
+        access.check(stored.owner, missing("File", file_id, param, here=self._database.place))
         return stored
 
     async def record(self, file_id: str, param: str | None = None) -> StoredFile:
         """The record of a file whose use was checked before: by `get`, or when it was added to a
         vector store. Raises `ApiFault` for one that is gone.
         """
+        stored = await self._record(file_id)
+        if stored is None or _is_over(stored, self._clock()):
+            raise missing("File", file_id, param, here=self._database.place)
+        return stored
+
+    async def _record(self, file_id: str) -> StoredFile | None:
+        if self._shared is not None:
+            return await self._shared.record(file_id)
         row = await self._database.ask(
             lambda connection: connection.execute(
                 "select * from files where id = ?", (file_id,)
             ).fetchone()
         )
-        if row is None or _is_over(row, self._clock()):
-            raise missing("File", file_id, param)
-        return StoredFile(**dict(row))
+        return None if row is None else StoredFile(**dict(row))
 
     async def read(self, file_id: str, param: str | None = None) -> bytes:
         """The bytes of a file whose use was checked before. Raises `ApiFault` if it is gone."""
         stored = await self.record(file_id, param)
-        return await asyncio.to_thread(self.path(stored).read_bytes)
+        return await asyncio.to_thread((await self.path(stored)).read_bytes)
 
-    def path(self, stored: StoredFile) -> Path:
-        """Where the bytes of a file are."""
-        return self._path(stored.id)
+    async def path(self, stored: StoredFile) -> Path:
+        """Where the bytes of a file are on this machine; those of a shared file are fetched."""
+        path = self._path(stored.id)
+        if self._shared is not None and not path.exists():
+            data = await self._shared.read(stored)
+            await asyncio.to_thread(_write_whole, path, data)
+        return path
 
     async def list(self, owner: str | None, purpose: str | None = None) -> list[StoredFile]:
         """The files of an owner, or without one all of them; the oldest first."""
+        now, files = self._clock(), await self._listed(owner)
+        return [
+            file for file in files if not _is_over(file, now) and purpose in (None, file.purpose)
+        ]
+
+    async def _listed(self, owner: str | None) -> list[StoredFile]:
+        if self._shared is not None:
+            return await self._shared.list(owner)
         rows = await self._database.ask(
             lambda connection: connection.execute(
                 "select * from files where ? is null or owner = ? order by created_at, rowid",
                 (owner, owner),
             ).fetchall()
         )
-        now = self._clock()
-        files = [StoredFile(**dict(row)) for row in rows if not _is_over(row, now)]
-        return [file for file in files if purpose in (None, file.purpose)]
+        return [StoredFile(**dict(row)) for row in rows]
 
     async def delete(self, file_id: str, access: ResourceAccess) -> None:
         """Delete a file. Raises `ApiFault`."""
-        await self.get(file_id, access)
-        await self._remove(file_id)
+        await self._remove(await self.get(file_id, access))
 
     async def sweep(self) -> None:
         """Delete the expired files."""
-        now = self._clock()
-        rows = await self._database.ask(
-            lambda connection: connection.execute(
-                "select id from files where expires_at <= ?", (now,)
-            ).fetchall()
-        )
-        for row in rows:
-            await self._remove(row["id"])
+        now, files = self._clock(), await self._listed(None)
+        for stored in files:
+            if _is_over(stored, now):
+                await self._remove(stored)
+        if self._shared is not None:
+            await self._shared.sweep()
+            await asyncio.to_thread(self._forget_fetched, {stored.id for stored in files})
 
-    async def _remove(self, file_id: str) -> None:
+    def _forget_fetched(self, known: set[str]) -> None:
+        """Delete what was fetched of files that were deleted at another replica."""
+        for path in self._folder.iterdir():
+            if path.name not in known and path.suffix != ".part":
+                path.unlink(missing_ok=True)
+
+    async def _remove(self, stored: StoredFile) -> None:
         def write(connection: sqlite3.Connection) -> None:
-            connection.execute("delete from files where id = ?", (file_id,))
+            connection.execute("delete from files where id = ?", (stored.id,))
 
-        await self._database.ask(write)
+        if self._shared is None:
+            await self._database.ask(write)
+        else:
+            await self._shared.remove(stored)
         with suppress(FileNotFoundError):
-            self._path(file_id).unlink()
+            self._path(stored.id).unlink()
         for tell in self._deletion_listeners:
-            await tell(file_id)
+            await tell(stored.id)
 
     def _path(self, file_id: str) -> Path:
         return self._folder / file_id
 
 
-def _is_over(row: sqlite3.Row, now: float) -> bool:
-    return row["expires_at"] is not None and row["expires_at"] <= now
+def _is_over(stored: StoredFile, now: float) -> bool:
+    return stored.expires_at is not None and stored.expires_at <= now
 
 
 def _insert(connection: sqlite3.Connection, stored: StoredFile) -> None:

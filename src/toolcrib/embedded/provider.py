@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.clock import Clock
     from toolcrib.embedded.adapter import EmbeddedAdapter
     from toolcrib.embedded.backend import ModelBackend
+    from toolcrib.embedded.file_repository import SharedFiles
     from toolcrib.embedded.search.embedder import Embedder
     from toolcrib.embedded.tools.tool import HostedKind
     from toolcrib.embedded.web.source import WebSearchSource
@@ -46,10 +47,12 @@ class EmbeddedProvider:
 
     As an async context manager it runs on the current event loop, as a plain one on a thread of
     its own. State is stored in the folder `data`, or in a temporary folder that is deleted on
-    close. `kinds` adds hosted tools, `web` lists the sources of web search, and `embedder` adds
-    vector search. Containers get a network only with `allow_network`, and code runs without a
-    sandbox only with `allow_unconfined`. What a request chooses to connect to must be a public
-    address or in `allow_egress`: hosts, `host:port` or networks.
+    close. Uploaded files go to `shared_files`, if given, where every replica reads them; containers
+    and vector stores stay at one provider, which their ids name. `kinds` adds hosted tools, `web`
+    lists the sources of web search, and `embedder` adds vector search. Containers get a network
+    only with `allow_network`, and code runs without a sandbox only with `allow_unconfined`. What a
+    request chooses to connect to must be a public address or in `allow_egress`: hosts, `host:port`
+    or networks.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class EmbeddedProvider:
         backends: ModelBackend | Sequence[ModelBackend],
         *,
         data: str | os.PathLike[str] | None = None,
+        shared_files: SharedFiles | None = None,
         kinds: Sequence[HostedKind] = (),
         web: Sequence[WebSearchSource] = (),
         embedder: Embedder | None = None,
@@ -70,6 +74,7 @@ class EmbeddedProvider:
         if len(self._backends) != len(listed) or not listed:
             raise UsageError("a provider needs at least one backend, and their names must differ")
         self._data = data
+        self._shared_files = shared_files
         self._kinds = kinds
         self._web = web
         self._embedder = embedder
@@ -129,7 +134,9 @@ class EmbeddedProvider:
         self._stack.callback(database.close)
         for backend in self._backends.values():
             self._stack.push_async_callback(backend.aclose)
-        self.files = FileRepository(database, Path(folder) / "files", self._clock)
+        self.files = FileRepository(
+            database, Path(folder) / "files", self._clock, self._shared_files
+        )
         self.containers = ContainerRepository(
             database,
             Path(folder) / "containers",

@@ -219,11 +219,15 @@ class CallDeferred(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallInDoubt(Event):
-    """A process died between start and finish of this call; nobody knows whether it took effect."""
+    """Nobody recorded the end of this call, and nobody knows whether it took effect."""
 
     kind: ClassVar[str] = "call.in_doubt"
     call_id: str
     tool: ToolRef
+    may_run_until: float | None = None
+    """Until when the process that started it, which is not known to be dead, may run it. None when
+    the process has certainly ended.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from toolcrib.extras import install_command
 if TYPE_CHECKING:
     from toolcrib.adapters.prompt_adapter import PromptAdapter
     from toolcrib.embedded.backend import ModelBackend
+    from toolcrib.embedded.file_repository import SharedFiles
     from toolcrib.project.project import ChatEndpoint, EmbeddedModel, ModelChoice
 
 
@@ -63,10 +64,18 @@ def _embedded(model: EmbeddedModel) -> PromptAdapter:
     provider = EmbeddedProvider(
         _backend(model),
         data=model.data,
+        shared_files=None if model.files is None else _shared_files(model.files),
         allow_network=bool(model.allow_network),
         allow_unconfined=bool(model.allow_unconfined),
     )
     return EmbeddedAdapter(provider)
+
+
+def _shared_files(url: str) -> SharedFiles:
+    _require("boto3", "s3", "model.embedded.files")
+    from toolcrib.embedded.s3_files import S3Files
+
+    return S3Files(url)
 
 
 def _backend(model: EmbeddedModel) -> ModelBackend:

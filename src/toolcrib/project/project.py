@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from toolcrib.store.address import StoreAddress
 from toolcrib.tools.identity import BindTo
 
 if TYPE_CHECKING:
     from toolcrib.notifications.options import NotificationSource
 
+EngineKind = Literal["postgres", "temporal"]
 Names = tuple[str, ...]
 Paths = tuple[Path, ...]
 
@@ -48,6 +50,8 @@ class EmbeddedModel:
     """True for the default model, or the name of one."""
     chat: ChatEndpoint | None = None
     data: Path | None = None
+    files: str | None = None
+    """`s3://BUCKET/PREFIX` for uploaded files that every replica reads."""
     allow_network: bool | None = None
     allow_unconfined: bool | None = None
 
@@ -111,6 +115,17 @@ class ServeSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSection:
+    """`replica`: how a server takes part in a store that several share."""
+
+    url: str | None = None
+    lease_seconds: float | None = None
+    hints: bool | None = None
+    process_check: bool | None = None
+    key_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallBounds:
     """`limits.call`: the bounds of every call."""
 
@@ -156,6 +171,31 @@ class LimitsSection:
     max_sessions: int | None = None
     max_payload_bytes: int | None = None
     event_backlog: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTls:
+    """`engine.tls`: how the connection to Temporal is secured."""
+
+    server_ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+    server_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSection:
+    """`engine`: what drives turns to their end, on a store that replicas share."""
+
+    kind: EngineKind | None = None
+    address: str | None = None
+    namespace: str | None = None
+    task_queue: str | None = None
+    api_key_file: Path | None = None
+    tls: EngineTls | None = None
+    advance_turns: bool | None = None
+    max_turns: int | None = None
+    heartbeat_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,10 +265,12 @@ class Project:
     model: ModelChoice = field(default_factory=ModelChoice)
     instructions: str | None = None
     instructions_file: Path | None = None
-    store: Path | None = None
+    store: StoreAddress | None = None
+    replica: ReplicaSection = field(default_factory=ReplicaSection)
     serve: ServeSection = field(default_factory=ServeSection)
     client: ClientSection = field(default_factory=ClientSection)
     limits: LimitsSection = field(default_factory=LimitsSection)
+    engine: EngineSection = field(default_factory=EngineSection)
     anchors: AnchorsSection = field(default_factory=AnchorsSection)
     telemetry: TelemetrySection = field(default_factory=TelemetrySection)
     log: LogSection = field(default_factory=LogSection)

@@ -14,9 +14,10 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
-from toolcrib.errors import InvalidProject, InvalidYaml
+from toolcrib.errors import InvalidProject, InvalidYaml, UsageError
 from toolcrib.file_faults import FileFault, FileForm, faults_text
 from toolcrib.project.project import Project
+from toolcrib.store.address import DatabaseUrl, store_address
 from toolcrib.yaml_source import Located, NodePath, read_yaml
 
 PROJECT_FILE: Final = "toolcrib.yaml"
@@ -176,10 +177,15 @@ def _lines(node: Located, path: str = "") -> Iterator[tuple[str, int]]:
 
 
 def _file_faults(document: Located, folder: Path) -> Iterator[FileFault]:
-    """Files that the project names and that are not there. A store, a key or a file of tokens may
-    come later.
+    """Files that the project names and that are not there, and an address that is none. A store,
+    a key or a file of tokens may come later.
     """
-    for path, name in _required_files(document.plain()):
+    plain = document.plain()
+    try:
+        store_address(plain.get("store", ""))
+    except UsageError as error:
+        yield FileFault(document.line_at(["store"]), "store", str(error))
+    for path, name in _required_files(plain):
         if not (folder / Path(name).expanduser()).is_file():
             line = document.line_at(path)
             subject = ".".join(str(part) for part in path)
@@ -226,6 +232,8 @@ def section_types(section: type[Any], *, has_notifications: bool = True) -> dict
 
 def _value(hint: Any, value: Any, folder: Path) -> Any:
     kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    if DatabaseUrl in kinds:
+        return store_address(value, folder=folder)
     for kind in kinds:
         if kind is Path:
             return folder / Path(value).expanduser()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.notifications.options import NotificationEvent, NotificationOptions
     from toolcrib.prices.table import Prices
-    from toolcrib.project.project import Project
+    from toolcrib.project.project import EngineKind, Project
     from toolcrib.project.settings import (
         LogFormatChoice,
         LogLevelChoice,
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from toolcrib.runtime.ownership import CallerChoices
     from toolcrib.runtime.quotas import PrincipalLimits
     from toolcrib.runtime.runtime import Runtime
+    from toolcrib.store.address import StoreAddress
     from toolcrib.store.anchors import AnchorOptions, AnchorTarget
+    from toolcrib.store.kept_store import ReplicaOptions
     from toolcrib.store.retention import Retention
     from toolcrib.toolsets.toolset import Toolset
 
@@ -49,7 +51,9 @@ class RuntimeOptions:
     host_tools_module: Sequence[str] | None = None
     plugins: bool = False
     toolset: Sequence[str] | None = None
-    store: Path | None = None
+    store: StoreAddress | None = None
+    store_key_file: Path | None = None
+    lease_seconds: float | None = None
     policy: Path | None = None
     expect_tool: Sequence[str] | None = None
     hooks: Sequence[str] | None = None
@@ -68,6 +72,12 @@ class RuntimeOptions:
     anchor_url: str | None = None
     anchor_every: str = "60s"
     signing_key: Path | None = None
+    engine: EngineKind = "postgres"
+    engine_address: str = "127.0.0.1:7233"
+    engine_namespace: str = "default"
+    engine_queue: str = "toolcrib"
+    advance_turns: bool = True
+    max_turns: int = 16
     reload: bool = False
     bind_to: BindTo = "code"
     approve_own_calls: bool = False
@@ -212,7 +222,7 @@ def runtime_config(
     from toolcrib.egress import EgressPolicy
     from toolcrib.project.hosted_tools import hosted_tools_of
     from toolcrib.runtime.config import RuntimeConfig
-    from toolcrib.store.sqlite import SqliteStore
+    from toolcrib.store.kept_store import open_at
 
     project = options.project
     config = RuntimeConfig(
@@ -236,12 +246,45 @@ def runtime_config(
         anchors=_anchors(options),
         notifications=notifications_of(options),
         retention=_retention(options),
+        takes_turns=options.advance_turns,
+        max_turns=options.max_turns,
         **_bounds(options),
     )
     # Last, so that no error before it leaves it open.
     prices = prices_of(project)
-    store = None if options.store is None else SqliteStore(options.store, prices=prices)
-    return replace(config, store=store)
+    if options.store is None:
+        return config
+    replica = replica_options(
+        project, key_file=options.store_key_file, lease_seconds=options.lease_seconds
+    )
+    if options.engine == "temporal" and "engine" in options.taken:
+        from toolcrib.project.engine import temporal_engine
+
+        engine = temporal_engine(options, lease_seconds=replica.lease_seconds)
+        config = replace(config, engine=engine)
+    return replace(config, store=open_at(options.store, prices=prices, replica=replica))
+
+
+def replica_options(
+    project: Project | None, *, key_file: Path | None = None, lease_seconds: float | None = None
+) -> ReplicaOptions:
+    """How a process takes part in a shared store: as the options say, else the project."""
+    from toolcrib.store.kept_store import ReplicaOptions
+
+    section = None if project is None else project.replica
+    values: dict[str, Any] = (
+        {}
+        if section is None
+        else {
+            "lease_seconds": section.lease_seconds,
+            "uses_hints": section.hints,
+            "uses_process_check": section.process_check,
+            "key_file": section.key_file,
+        }
+    )
+    given = {"key_file": key_file, "lease_seconds": lease_seconds}
+    values |= {name: value for name, value in given.items() if value is not None}
+    return ReplicaOptions(**{name: value for name, value in values.items() if value is not None})
 
 
 def _bounds(options: RuntimeOptions) -> dict[str, Any]:

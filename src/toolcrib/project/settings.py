@@ -6,12 +6,15 @@ leaves out. Keys without a flag of their own are set with `--set KEY=VALUE`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+from toolcrib.project.project import EngineKind
+from toolcrib.store.address import StoreAddress
 from toolcrib.tools.identity import BindTo
 
 if TYPE_CHECKING:
@@ -39,6 +42,8 @@ class Setting:
     metavar: str | None = None
     least: float | None = None
     most: float | None = None
+    variable: str | None = None
+    """The variable of the environment that comes before the project file."""
 
     def in_project(self, project: Project) -> Any:
         """The value in a project file; None when the file leaves it out. A flag for an item of a
@@ -50,6 +55,10 @@ class Setting:
         if self.key == "serve.oidc.roles" and value is not None:
             return _role_pairs(value)
         return [*cast("tuple[Any, ...]", value)] if isinstance(value, tuple) else value
+
+    def in_environment(self) -> str | None:
+        """The value in the environment; None when it is not set there."""
+        return None if self.variable is None else os.environ.get(self.variable) or None
 
 
 def _role_pairs(roles: Mapping[str, str | list[str]]) -> list[str]:
@@ -65,6 +74,7 @@ _TEXTS: Final[Any] = list[str] | None
 _FILES: Final[Any] = list[Path] | None
 _FILE: Final[Any] = Path | None
 _TEXT: Final[Any] = str | None
+_STORE: Final[Any] = StoreAddress | None
 _COUNT: Final[Any] = int | None
 
 
@@ -89,7 +99,21 @@ RUNTIME_SETTINGS: Final = (
         "toolset", "--toolset", "toolsets", _TEXTS,
         "A toolset with its hooks; may be repeated.", metavar="MODULE:NAME",
     ),
-    Setting("store", "--store", "store", _FILE, "Keep sessions in an SQLite file.", metavar="FILE"),
+    Setting(
+        "store", "--store", "store", _STORE,
+        "Keep sessions in an SQLite file, or in PostgreSQL for several replicas; else "
+        "TOOLCRIB_STORE.",
+        metavar="FILE|URL", variable="TOOLCRIB_STORE",
+    ),
+    Setting(
+        "store_key_file", "--store-key-file", "replica.key_file", _FILE,
+        "The key of the secrets in PostgreSQL; else TOOLCRIB_STORE_KEY.", metavar="FILE",
+    ),
+    Setting(
+        "lease_seconds", "--lease-seconds", "replica.lease_seconds", float,
+        "Others take up the work of a replica that gave no sign of life for so long.",
+        10.0, "SECONDS", 1,
+    ),
     Setting("policy", "--policy", "policy", _FILE, "The policy, a YAML file.", metavar="FILE"),
     Setting(
         "expect_tool", "--expect-tool", "tools.expected", _TEXTS,
@@ -144,6 +168,31 @@ RUNTIME_SETTINGS: Final = (
         "idle_seconds", "--idle-seconds", "limits.idle_seconds", float | None,
         "Let go of a session that nobody has used for so long; it comes back when needed.",
         None, "SECONDS", 1,
+    ),
+    Setting(
+        "engine", "--engine", "engine.kind", EngineKind,
+        "What drives turns on a PostgreSQL store: PostgreSQL itself, or a Temporal server.",
+        "postgres",
+    ),
+    Setting(
+        "engine_address", "--engine-address", "engine.address", str,
+        "Where the Temporal server is.", "127.0.0.1:7233", "HOST:PORT",
+    ),
+    Setting(
+        "engine_namespace", "--engine-namespace", "engine.namespace", str,
+        "The namespace at the Temporal server.", "default", "NAME",
+    ),
+    Setting(
+        "engine_queue", "--engine-queue", "engine.task_queue", str,
+        "The task queue that the replicas of one store share.", "toolcrib", "NAME",
+    ),
+    Setting(
+        "advance_turns", "--advance-turns/--no-advance-turns", "engine.advance_turns", bool,
+        "Advance turns in this process; without it only `toolcrib worker` does.", True,
+    ),
+    Setting(
+        "max_turns", "--max-turns", "engine.max_turns", int,
+        "Turns that this process advances at once.", 16, "N", 1,
     ),
     Setting(
         "anchor_file", "--anchor-file", "anchors.file", _FILE,
@@ -241,6 +290,11 @@ ACCESS_SETTINGS: Final = (
     Setting(
         "port", "--port", "serve.port", int,
         "The port; 0 takes any free one.", DEFAULT_PORT, least=0, most=65535,
+    ),
+    Setting(
+        "replica_url", "--replica-url", "replica.url", _TEXT,
+        "Where other replicas reach this one; else TOOLCRIB_REPLICA_URL, else where it listens.",
+        metavar="URL", variable="TOOLCRIB_REPLICA_URL",
     ),
     Setting(
         "token_file", "--token-file", "serve.token_file", _FILE,

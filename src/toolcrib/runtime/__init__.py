@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime, create_runtime
     from toolcrib.runtime.service import PROTOCOL, Service, as_json
     from toolcrib.runtime.session_events import SessionEvents, UnknownEvent
+    from toolcrib.runtime.turn_progress import Advanced
     from toolcrib.runtime.typed_operations import TypedOperations
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "OWNER",
     "PROTOCOL",
     "ROLES",
+    "Advanced",
     "ApprovalFacts",
     "CallResult",
     "CallerChoices",
@@ -82,6 +84,7 @@ if not TYPE_CHECKING:
                 "SessionEvents",
                 "UnknownEvent",
             ),
+            "toolcrib.runtime.turn_progress": ("Advanced",),
             "toolcrib.runtime.typed_operations": ("TypedOperations",),
             "toolcrib.runtime.config": ("RuntimeConfig", "WhenBusy"),
             "toolcrib.runtime.event_reader": ("Envelope",),

@@ -7,12 +7,14 @@ Whoever may see a request may read this about it: the words around the call belo
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.approval.authority import is_enough, is_own, is_routed_to, needed
 from toolcrib.approval.decision import Actor, Approve
+from toolcrib.approval.early_approval import why_too_early
 from toolcrib.approval.quorum import quorum_text
 from toolcrib.errors import SessionNotFound
 from toolcrib.ledger.prompt_events import ModelResponded, PromptStarted
@@ -101,6 +103,8 @@ def ways_of(
     votes = filed.ballot.votes if filed.ballot is not None else ()
     if any(vote.actor == actor for vote in votes):
         return ["deny"], "You have approved this request; it needs somebody else too."
+    if (reason := why_too_early(request, time.time())) is not None:
+        return ["deny"], reason
     ways: list[DecisionWay] = ["approve", "edit", "deny"]
     if is_enough(request.approvers, actor, authority):
         ways.append("answer")

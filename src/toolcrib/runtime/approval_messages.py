@@ -88,6 +88,9 @@ class ApprovalFacts:
     reason: str
     created_at: float
     deadline: float | None = None
+    approvable_at: float | None = None
+    """When it may be approved: until then another process, which is not known to be dead, may still
+    run the call. None: at once."""
     parameters: dict[str, Any] = field(default_factory=dict[str, Any])
     metadata: dict[str, Any] | None = None
     changes: list[str] = field(default_factory=list[str])

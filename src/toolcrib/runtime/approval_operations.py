@@ -28,6 +28,7 @@ from toolcrib.runtime.approval_messages import (
 from toolcrib.runtime.grant_operations import new_grant
 from toolcrib.session.approvals import check_decision, file_decision
 from toolcrib.store.approval_query import ApprovalQuery, Viewer
+from toolcrib.store.shared_store import Hint, is_shared
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
@@ -189,6 +190,8 @@ async def decide_elsewhere(
         await ask_store(store, file_decision, store, decided, authority)
     except InvalidDecision as error:
         raise _refused(error) from None
+    if is_shared(store):
+        store.hint(Hint("decision", request.session_id))
     return approval_facts(await find(store, params.approval_id, who))
 
 
@@ -238,6 +241,7 @@ def approval_facts(filed: FiledApproval) -> ApprovalFacts:
         reason=request.reason,
         created_at=request.created_at,
         deadline=request.deadline,
+        approvable_at=request.approvable_at,
         parameters=request.parameters,
         metadata=request.metadata,
         changes=list(request.changes),

@@ -60,6 +60,10 @@ class ClientCalls:
             # The client of one principal must not run the tools of another.
             self._drop_link()
 
+    def belong_to(self, name: str) -> None:
+        """The client tools are those of this principal, who declared them at another replica."""
+        self._owner = name
+
     def attach(self, link: ClientLink, who: Principal) -> Callable[[], None]:
         """Attach a client; returns the function that detaches it. It replaces an earlier client,
         whose running calls fail. Only the owner of the tools or an admin may attach: the client

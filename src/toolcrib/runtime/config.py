@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from toolcrib.egress import EgressPolicy
 from toolcrib.errors import UsageError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.notifications.options import NotificationOptions
+    from toolcrib.runtime.turn_engine import TurnEngine
     from toolcrib.session.session import Session
     from toolcrib.store.anchors import AnchorOptions
     from toolcrib.store.retention import Retention
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 WhenBusy = Literal["reject", "enqueue", "interrupt"]
 """What becomes of a prompt while its session answers another one."""
+
+_IDLE_SECONDS: Final = 3_600.0
+_SHARED_IDLE_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,13 @@ class RuntimeConfig:
     mcp_servers: Sequence[McpServerConfig] = ()
     """MCP servers whose tools every session gets."""
     store: Store | None = None
+    engine: TurnEngine | None = None
+    """What drives the turns of a shared store; None is the store itself."""
+    takes_turns: bool = True
+    """Whether this process takes up turns of a shared store that are due, whoever queued them. One
+    that does not only runs those that it is asked for."""
+    max_turns: int = 16
+    """How many turns of a shared store this process runs at once."""
     adapter: PromptAdapter | None = None
     instructions: str = ""
     """What the model is told with every prompt, as system instructions apart from users' text."""
@@ -87,9 +98,10 @@ class RuntimeConfig:
     """The directories and variables that callers may choose for their sessions: none."""
     principal_limits: PrincipalLimits = field(default_factory=PrincipalLimits)
     """What each principal may take of the runtime."""
-    idle_seconds: float | None = 3_600.0
+    idle_seconds: float | None = _IDLE_SECONDS
     """After this time without a call, a prompt or a reader an open session is let go: it comes back
-    with the next request. None keeps it open.
+    with the next request. None keeps it open. On a store that several share the default is 10 s:
+    any of them may get the next request.
     """
     drain_seconds: float = 10.0
     """How long closing waits for running operations."""
@@ -102,10 +114,15 @@ class RuntimeConfig:
     on_session: Callable[[Session], None] | None = None
     """Called with every session that is opened, to subscribe or to add reducers."""
 
+    def idle_after(self, *, is_shared: bool) -> float | None:
+        """When an idle session is let go, on a store that several share or on another one."""
+        is_default = self.idle_seconds == _IDLE_SECONDS
+        return _SHARED_IDLE_SECONDS if is_shared and is_default else self.idle_seconds
+
     def __post_init__(self) -> None:
         if self.tools and self.host_tool_registry is not None:
             raise UsageError("give tools, or a host_tool_registry that has them, not both")
-        for name in ("max_sessions", "event_backlog", "max_payload_bytes"):
+        for name in ("max_turns", "max_sessions", "event_backlog", "max_payload_bytes"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be 1 or more")
         if self.bind_to not in ("code", "version"):

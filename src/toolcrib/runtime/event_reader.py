@@ -6,9 +6,9 @@ import asyncio
 import json
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from toolcrib.errors import SessionNotFound
 from toolcrib.ledger.encoding import encode_event, read_payload, rendered
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 GAP: Final = "events.gap"
 """The kind of the last envelope of a reader that fell too far behind: `seq` is where to resume."""
 
-_PAGE: Final = 256
+PAGE: Final = 256
 """How many records a reader of a long ledger holds at a time."""
 _PAGE_BYTES: Final = 1_000_000
 """How much of them it holds, beyond the last one, for as long as its client takes."""
@@ -91,6 +91,35 @@ def event_page(
     )
 
 
+def record_page(records: Iterable[Record], count: int) -> tuple[list[Record], bool]:
+    """Some of at most `count` records, no more than a reader holds at a time, and whether those
+    were all.
+    """
+    page: list[Record] = []
+    size = 0
+    for record in records:
+        page.append(record)
+        size += len(record.payload or b"")
+        if size > _PAGE_BYTES:
+            return page, False
+    return page, len(page) < count
+
+
+class SessionReader(Protocol):
+    """The events of one session after a record, then those that happen, until it is closed."""
+
+    @property
+    def seq(self) -> int:
+        """The sequence number of the last recorded event that was yielded."""
+        ...
+
+    def close(self) -> None:
+        """End the reader. An iteration that waits gets the remaining recorded events, and ends."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[Envelope]: ...
+
+
 class EventReader:
     """Yields the events of one session after the record `after`, then those that happen.
 
@@ -109,7 +138,13 @@ class EventReader:
         *,
         partial_replies: PartialReplies | None = None,
         on_close: Callable[[EventReader], None] | None = None,
+        keeps_open: bool = True,
     ) -> None:
+        self.keeps_open = keeps_open
+        """Whether an idle session stays open for it."""
+        self.is_over = False
+        """Whether it ended because somebody closed or deleted the session, rather than because the
+        session was let go."""
         self._session = session
         self._partial_replies = partial_replies or PartialReplies()
         self._replies = RepliesNow()
@@ -149,7 +184,7 @@ class EventReader:
         while not self._has_caught_up:
             # The ledger has every event announced so far; later ones come after it.
             self._announced.clear()
-            page, self._has_caught_up = await self._page(_PAGE)
+            page, self._has_caught_up = await self._page(PAGE)
             for record in page:
                 yield self._yielded(record)
         self._announce_replies()
@@ -176,7 +211,7 @@ class EventReader:
                     yield replace(passing, seq=self._last_seq)
             # Records that were never announced are in the ledger too. An event announced during the
             # read may belong before them, so they are read again in their turn.
-            page, is_last = await self._page(_PAGE)
+            page, is_last = await self._page(PAGE)
             if self._announced or self._is_cut:
                 continue
             for record in page:
@@ -230,26 +265,17 @@ class EventReader:
         """All further records of the ledger."""
         is_last = False
         while not is_last:
-            page, is_last = await self._page(_PAGE)
+            page, is_last = await self._page(PAGE)
             for record in page:
                 yield self._yielded(record)
 
     async def _page(self, count: int) -> tuple[list[Record], bool]:
         """The next records, and whether the ledger has no more of them."""
         session, seen = self._session, self._last_seq
-
-        def read() -> tuple[list[Record], bool]:
-            page: list[Record] = []
-            size = 0
-            for record in session.records(seen, limit=count):
-                page.append(record)
-                size += len(record.payload or b"")
-                if size > _PAGE_BYTES:
-                    return page, False
-            return page, len(page) < count
-
         try:
-            return await ask_store(session.store, read)
+            return await ask_store(
+                session.store, lambda: record_page(session.records(seen, limit=count), count)
+            )
         except SessionNotFound:
             # It was deleted, here or by another process: there is nothing left to read.
             self.close()

@@ -3,7 +3,9 @@
 Requests that come while the work runs share it. What was done is in the store, and goes with its
 session: the key of `tools.call` is the id of the call, and every other key is claimed before the
 work begins and settled when it ends. A request under a settled key, in whatever process, gets the
-result again; one under a key whose work was cut off goes on with it.
+result again; one under a key whose work was cut off goes on with it. On a store that several
+replicas share, a claim names the replica that does the work: the others wait for its outcome, and
+one of them goes on with it once that replica is gone.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from pydantic_core import to_json
 
 from toolcrib.errors import Refused
+from toolcrib.store.shared_store import is_shared
 from toolcrib.store.store import KeyClaim, ask_store
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_KEY_CHARS: Final = 255
+LOOK_SECONDS: Final = 0.2
+"""How often a replica looks whether another one has done what both were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class IdempotencyKeys:
         self._store = store
         self._clock = clock
         self._runs: dict[KeyScope, _KeyedRun] = {}
+        self._holder = store.replica_id if is_shared(store) else None
 
     @property
     def running(self) -> int:
@@ -106,9 +112,19 @@ class IdempotencyKeys:
 
         async def once(digest: str) -> T:
             claim = KeyClaim(
-                principal, operation, key, digest, session_id, self._clock(), after_turn
+                principal,
+                operation,
+                key,
+                digest,
+                session_id,
+                self._clock(),
+                after_turn,
+                holder=self._holder,
             )
             earlier = await ask_store(self._store, self._store.claim_key, claim)
+            while earlier is not None and self._runs_elsewhere(earlier, digest):
+                await asyncio.sleep(LOOK_SECONDS)
+                earlier = await ask_store(self._store, self._store.claim_key, claim)
             if earlier is None:
                 return await self._settled(claim, work(), outcome)
             if earlier.params_digest != digest:
@@ -116,6 +132,10 @@ class IdempotencyKeys:
             return await self._settled(earlier, repeat(earlier), outcome)
 
         return await self.share(principal, operation, key, params, once)
+
+    def _runs_elsewhere(self, claim: KeyClaim, digest: str) -> bool:
+        is_held = claim.holder is not None and claim.holder != self._holder
+        return is_held and claim.outcome is None and claim.params_digest == digest
 
     async def _settled(
         self, claim: KeyClaim, work: Awaitable[T], outcome: Callable[[T], bytes]
@@ -125,6 +145,11 @@ class IdempotencyKeys:
         except Refused:
             if claim.outcome is None:
                 await ask_store(self._store, self._store.release_key, claim)
+            raise
+        except Exception:
+            if claim.holder is not None:
+                # What was begun stays begun; whoever asks next, here or elsewhere, goes on with it.
+                await ask_store(self._store, self._store.settle_key, claim)
             raise
         settled = replace(claim, outcome=outcome(result))
         if settled != claim:

@@ -174,8 +174,12 @@ class LiveSession:
         self.stopped_by: str | None = None
         """Who cancels the running prompt, while it ends."""
         self.is_closing = False
+        self.is_over = False
+        """Whether it closes because somebody asked for it, rather than to be let go."""
+        self.is_closed = asyncio.Event()
+        """Set when another process may write the session."""
         self.opened_by = opening.who
-        self.used_at = opening.at
+        self.opened_at = self.used_at = opening.at
         """When a request last used the session, by the clock of the runtime."""
         self._opening = opening
         self._config = config
@@ -203,8 +207,9 @@ class LiveSession:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether a call or prompt runs, somebody reads the events, or a client is attached."""
-        return bool(self._calls or self._readers or self.slot.is_busy or self.client.is_attached)
+        """Whether a call or prompt runs, a reader keeps it open, or a client is attached."""
+        is_kept_open = any(reader.keeps_open for reader in self._readers)
+        return bool(self._calls or is_kept_open or self.slot.is_busy or self.client.is_attached)
 
     @property
     def is_followed(self) -> bool:
@@ -306,14 +311,17 @@ class LiveSession:
             bind_to=config.bind_to,
         )
 
-    def follow(self, after: int, backlog: int) -> EventReader:
-        """A reader of the events after the record `after`; it ends with the session."""
+    def follow(self, after: int, backlog: int, *, keeps_open: bool = True) -> EventReader:
+        """A reader of the events after the record `after`; it ends when the session is closed here.
+        The session stays open for it if it `keeps_open`.
+        """
         reader = EventReader(
             self.session,
             after,
             backlog,
             partial_replies=self.partial_replies,
             on_close=self._readers.discard,
+            keeps_open=keeps_open,
         )
         self._readers.add(reader)
         return reader
@@ -346,8 +354,10 @@ class LiveSession:
         session_id = self.session.session_id
         return HookedSession(session_id=session_id, principal=self.opened_by.name, is_new=is_new)
 
-    async def close(self) -> None:
-        """Cancel running turns and calls, and release the session for another process."""
+    async def close(self, *, releases: bool = True) -> None:
+        """Cancel running turns and calls, and release the session for another process, unless
+        whoever brought its lease does.
+        """
         self.stop_waiting()
         tasks = [*self.slot.cancel_all(), *self._calls]
         for task in self._calls:
@@ -355,11 +365,13 @@ class LiveSession:
         if tasks:
             await asyncio.wait(tasks, timeout=STOP_SECONDS)
         try:
-            await self.session.close()
+            await self.session.close(releases=releases)
         finally:
+            self.is_closed.set()
+            for reader in tuple(self._readers):
+                reader.is_over = self.is_over
+                reader.close()
             await self.tools.close()
-        for reader in tuple(self._readers):
-            reader.close()
         await tell_hooks(self._hooks, "session_closed", self._hooked_facts(False))
 
 

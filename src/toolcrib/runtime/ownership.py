@@ -15,9 +15,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from toolcrib.errors import Refused, UsageError
+from toolcrib.runtime.principal import LOCAL_NAME, OWNER, OWNER_NAME, Principal
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.principal import Principal
+    from toolcrib.store.store import SessionInfo
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _HASHED_NAME: Final = re.compile(r"p-[0-9a-f]{24}")
@@ -55,6 +56,14 @@ def no_session(session_id: str) -> Refused:
 def not_open(session_id: str) -> Refused:
     """The answer to the owner of a session that is in the store and not open in this process."""
     return Refused("not_found", f"session {session_id[:128]!r} is not open here; resume it")
+
+
+def owner_of(info: SessionInfo) -> Principal:
+    """Who opens a session for its turns when nobody asks: its owner, by no transport."""
+    if info.owner is None or info.owner == OWNER_NAME:
+        return OWNER
+    transport = "mcp" if info.owner == LOCAL_NAME else None
+    return Principal(info.owner, frozenset({"caller"}), transport=transport)
 
 
 def namespace_of(name: str) -> str:

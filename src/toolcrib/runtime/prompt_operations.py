@@ -71,9 +71,14 @@ class PromptRunner:
     caller: Caller
     budget: Budget | None = None
 
-    async def send(self, text: str, *, waits: bool) -> PromptResult:
+    async def send(
+        self, text: str, *, waits: bool, holds_calls: bool | None = None
+    ) -> PromptResult:
         """Evaluate a prompt; with `waits`, wait for the approvals that it needs. A prompt of the
         session that has not ended is abandoned.
+
+        `holds_calls` says whether a call within another one may wait for its approval while that
+        one runs: as `waits`, unless it is given.
         """
         await abandon_prompt(self.live, by=self.caller.principal)
         instructions = _instructions(self.live, self.instructions)
@@ -81,17 +86,26 @@ class PromptRunner:
         self.live.session.set_host_setting(OPEN_PROMPT, text)
         earlier = self.live.session.last_turn
         return await self._until_answered(
-            text, self.adapter.evaluate_async, waits=waits, after_turn=earlier
+            text,
+            self.adapter.evaluate_async,
+            waits=waits,
+            holds_calls=waits if holds_calls is None else holds_calls,
+            after_turn=earlier,
         )
 
-    async def resume(self, *, waits: bool) -> PromptResult:
+    async def resume(self, *, waits: bool, holds_calls: bool | None = None) -> PromptResult:
         """Resume the prompt that has not ended. Raises `Refused` (conflict) when there is none, or
         when it cannot be resumed.
         """
         text = self.live.session.host_setting(OPEN_PROMPT)
         if text is None:
             raise Refused("conflict", "the session has no prompt to resume; send one")
-        return await self._until_answered(text, self.adapter.resume_async, waits=waits)
+        return await self._until_answered(
+            text,
+            self.adapter.resume_async,
+            waits=waits,
+            holds_calls=waits if holds_calls is None else holds_calls,
+        )
 
     async def _until_answered(
         self,
@@ -99,11 +113,12 @@ class PromptRunner:
         ask: Callable[..., Awaitable[PromptResponse[Any]]],
         *,
         waits: bool,
+        holds_calls: bool,
         after_turn: int = 0,
     ) -> PromptResult:
         live = self.live
         try:
-            with waiting_allowed(waits), live.partial_replies.collected(live.session):
+            with waiting_allowed(holds_calls), live.partial_replies.collected(live.session):
                 response = await self._ask(text, ask)
                 while (
                     response.status == "waiting" and waits and await decided(live, response.pending)
@@ -169,12 +184,12 @@ async def abandon_prompt(live: LiveSession, *, by: str | None) -> bool:
     session.set_host_setting(OPEN_PROMPT, None)
     turn = await turn_of(live)
     for call in await ask_store(session.store, session.open_calls):
-        if _is_of_prompt(call, turn):
+        if is_of_prompt(call, turn):
             # Another request may have resumed or ended the call since it was read.
             with suppress(UsageError):
                 await live.executor.withdraw(call.call_id)
     await ask_store(session.store, session.save_settings)
-    if turn and await _answer_of(live, turn) is None:
+    if turn and await answer_of(live, turn) is None:
         await _record_stop(live, turn, "cancelled", by=by)
     return True
 
@@ -202,7 +217,7 @@ async def _record_stop(
     )
 
 
-def _is_of_prompt(call: OpenCall, turn: int) -> bool:
+def is_of_prompt(call: OpenCall, turn: int) -> bool:
     """Whether the model made this call in this turn. Clients may call without a model meanwhile."""
     return call.turn == turn and call.caller.is_model and call.state == "waiting"
 
@@ -257,7 +272,7 @@ async def answered_prompt(live: LiveSession, claim: KeyClaim) -> PromptResult | 
     turn = await turn_of(live) if known is None else known.turn
     if turn <= claim.after_turn:
         return None
-    text = await _answer_of(live, turn)
+    text = await answer_of(live, turn)
     if text is not None:
         known = known or PromptResult(
             session_id=live.session.session_id, turn=turn, status="completed"
@@ -280,16 +295,31 @@ def _result_adapter() -> TypeAdapter[PromptResult]:
     return TypeAdapter(PromptResult)
 
 
-async def _answer_of(live: LiveSession, turn: int) -> str | None:
+async def answer_of(live: LiveSession, turn: int) -> str | None:
+    """The answer to the prompt of a turn; None when there is none, or when it was deleted."""
     session = live.session
 
     def read() -> str | None:
-        for answer in session.events(kinds=(PromptAnswered.kind,), newest_first=True):
-            if isinstance(answer, PromptAnswered) and answer.turn == turn:
-                return answer.text
-        return None
+        return answer_among(session.records(kinds=ANSWER_KINDS, newest_first=True), turn)
 
     return await ask_store(session.store, read)
+
+
+ANSWER_KINDS: Final = (PromptStarted.kind, PromptAnswered.kind)
+
+
+def answer_among(newest: Iterable[Record], turn: int) -> str | None:
+    """The answer to the prompt of a turn among records of `ANSWER_KINDS`, newest first."""
+    for record in newest:
+        match None if record.payload is None else record.event:
+            case PromptAnswered(turn=number, text=text) if number == turn:
+                return text
+            # Its answer would come after it.
+            case PromptStarted(turn=number) if number == turn:
+                return None
+            case _:
+                pass
+    return None
 
 
 async def prompt_without_answer(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.calls.tool_table import check_rules
-from toolcrib.errors import LeaseLost, Refused, SessionNotFound, UsageError
+from toolcrib.errors import LeaseLost, Refused, SessionNotFound, SessionNotHere, UsageError
 from toolcrib.host_tools.registry import HostToolRegistry, host_tool_registry
 from toolcrib.runtime.catalog import ToolCatalog
 from toolcrib.runtime.chat import ChatOperations
@@ -24,15 +24,21 @@ from toolcrib.runtime.served_tools import ServedTools, served_tools
 from toolcrib.runtime.service import Service
 from toolcrib.runtime.session_events import ReaderSource, SessionEvents
 from toolcrib.runtime.sessions import LiveSessions
+from toolcrib.runtime.turn_progress import Advanced, advance_open_prompt
 from toolcrib.session.bus import EventBus
 from toolcrib.store.memory import MemoryStore
+from toolcrib.store.shared_store import is_shared
 from toolcrib.tools.prepared_tool import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from toolcrib.notifications.watch import NotificationWatch
+    from toolcrib.runtime.remote_stream import ReplicaEvents
+    from toolcrib.runtime.replica_routes import ForwardedOperation, ReplicaLink, ReplicaRoutes
+    from toolcrib.runtime.shared_turns import SharedTurns
     from toolcrib.session.session import Session
+    from toolcrib.store.shared_store import ClaimedTurn
     from toolcrib.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -82,13 +88,17 @@ class Runtime(ChatOperations):
         self._owns_store = config.store is None
         self._sessions: LiveSessions | None = None
         self._service: Service | None = None
+        self._routes: ReplicaRoutes | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Future[None] | None = None
         self._anchoring: asyncio.Future[None] | None = None
+        self._replica_events: ReplicaEvents | None = None
         self._is_closed = asyncio.Event()
         self._is_ending = asyncio.Event()
         self._retaining: asyncio.Future[None] | None = None
+        self._shared_turns: SharedTurns | None = None
+        self._draining: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         """The tasks of `ask`; the event loop keeps only weak references."""
         self._in_flight = 0
@@ -116,10 +126,22 @@ class Runtime(ChatOperations):
         self._service = Service(
             self.config, self.store, self._sessions, keys, self.quotas, OPERATIONS, catalog
         )
-        if self.config.idle_seconds is not None:
-            self._sweeping = asyncio.ensure_future(
-                _sweep(self._sessions, self.config.idle_seconds / 4)
-            )
+        if self._replica_events is not None:
+            self.reach_replicas(self._replica_events)
+        if is_shared(self.store):
+            from toolcrib.runtime.shared_turns import SharedTurns
+
+            self._shared_turns = SharedTurns(self.store, self._sessions, lambda: self.config)
+            self._service.queued_turns = self._shared_turns.queued
+            await self._shared_turns.start(self)
+        idle_seconds = self.config.idle_after(is_shared=is_shared(self.store))
+        if idle_seconds is not None:
+            self._sweeping = asyncio.ensure_future(_sweep(self._sessions, idle_seconds / 4))
+        if is_shared(self.store):
+            from toolcrib.runtime.replica_routes import ReplicaRoutes
+
+            self._routes = ReplicaRoutes(self.store, self._sessions)
+            self._routes.start()
 
         if self.notifications is not None:
             self.notifications.start(self.bus)
@@ -183,12 +205,19 @@ class Runtime(ChatOperations):
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.wait([self._sweeping])
+        ends_at = asyncio.get_running_loop().time() + self.config.drain_seconds
+        self.start_draining()
+        if self._draining is not None:
+            await self._draining
         for live in sessions:
             live.stop_waiting()
-        await self._wait_until_idle(self.config.drain_seconds)
+        await self._wait_until_idle(max(ends_at - asyncio.get_running_loop().time(), 0.0))
         await sessions.close_all()
+        if self._service is not None and self._service.shared_events is not None:
+            await self._service.shared_events.close()
         # Cancelled operations have yet to report so to their clients.
         await self._wait_until_idle(STOP_SECONDS)
+        await self._leave_replicas()
         if self.notifications is not None:
             await self.notifications.close()
         if self._anchoring is not None:
@@ -199,6 +228,21 @@ class Runtime(ChatOperations):
             await self._retaining
         if self._owns_store:
             self.store.close()
+
+    async def _leave_replicas(self) -> None:
+        """Take no turns of a shared store any more, and hear no hints."""
+        if self._shared_turns is not None:
+            await self._shared_turns.close()
+        if self._routes is not None:
+            self._routes.close()
+
+    def start_draining(self) -> None:
+        """Begin to hand over the turns that run here to other replicas, before the runtime closes.
+        Nothing happens unless the store is shared.
+        """
+        if self._shared_turns is not None and self._draining is None:
+            drain = self._shared_turns.drain(self.config.drain_seconds)
+            self._draining = asyncio.ensure_future(drain)
 
     def _on_session(self, session: Session) -> None:
         if self.bus.subscribers:
@@ -247,6 +291,48 @@ class Runtime(ChatOperations):
         """Run an operation by its name, as the process itself."""
         return await self.ask(name, params, OWNER)
 
+    async def advance(self, session_id: str) -> Advanced:
+        """Go on with the turn of a session: open it, begin its prompt or resume it, run until the
+        model has answered or something has to be waited for, and let the session go.
+
+        It may be called any number of times, in any process that has the store: the ledger says
+        what is left to do, and a session that another run has is left alone. Cancelling the wait
+        does not cancel the turn. Raises `Refused`.
+        """
+        self._check_loop()
+        service, sessions = self.service, self._sessions
+        assert sessions is not None, "a service has its sessions"
+        if self._shared_turns is not None:
+            return await self._shared_turns.advance(session_id)
+        self._in_flight += 1
+        try:
+            return await advance_open_prompt(sessions, self.store, service.config, session_id)
+        finally:
+            self._leave()
+
+    def reach_replicas(self, events: ReplicaEvents) -> None:
+        """Follow sessions that are open at other replicas of a shared store by `events`, which is
+        closed with the runtime.
+        """
+        self._replica_events = events
+        if self._service is not None and self._service.shared_events is not None:
+            self._service.shared_events.elsewhere = events
+
+    async def run_claimed(self, claimed: ClaimedTurn, *, leaves_idle: bool = False) -> Advanced:
+        """Go on with a turn that was claimed from the store for this runtime, as `advance` does.
+        One that is closing leaves it to others; with `leaves_idle`, so does one that has the
+        session open and does not use it.
+        """
+        assert self._shared_turns is not None, "a turn is claimed from a shared store"
+        if self._closing is not None:
+            await self._shared_turns.claimed.hand_back(claimed)
+            return Advanced(claimed.turn.session_id, "elsewhere")
+        self._in_flight += 1
+        try:
+            return await self._shared_turns.claimed.run(claimed, leaves_idle=leaves_idle)
+        finally:
+            self._leave()
+
     def events(self, session_id: str, after: int = 0) -> SessionEvents:
         """The events of a session after the record `after`, then those that happen."""
         return self.as_principal(OWNER).events(session_id, after)
@@ -258,22 +344,55 @@ class Runtime(ChatOperations):
         Cancelling the wait does not cancel the operation: a call or a prompt is ended by its own
         operation.
         """
-        loop = asyncio.get_running_loop()
-        if self._service is not None and loop is not self._loop:
-            raise UsageError("use a runtime in the event loop that it was started in")
-        task = loop.create_task(self.ask_inline(name, params, who))
+        task = self._check_loop().create_task(self.ask_inline(name, params, who))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
-    async def ask_inline(self, name: str, params: object = None, who: Principal = OWNER) -> Any:
+    def _check_loop(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.get_running_loop()
+        if self._service is not None and loop is not self._loop:
+            raise UsageError("use a runtime in the event loop that it was started in")
+        return loop
+
+    def link_replicas(self, link: ReplicaLink | None) -> None:
+        """Forward operations over this link from now on to replicas that have their sessions open;
+        None ends it. Nothing happens unless the store is shared.
+        """
+        if self._routes is not None:
+            self._routes.link = link
+
+    async def ask_here(self, forwarded: ForwardedOperation) -> Any:
+        """Answer an operation that another replica has forwarded; it is not forwarded again. Raises
+        `Refused`, and `SessionNotHere` when its session is not open here.
+        """
+        session_id, sessions = forwarded.session_id, self._sessions
+        is_here = sessions is not None and (
+            session_id is None or sessions.find(session_id) is not None
+        )
+        if self._closing is not None or not is_here:
+            raise SessionNotHere("the session is not open here")
+        return await self.ask_inline(
+            forwarded.operation, forwarded.params, forwarded.who, is_forwarded=True
+        )
+
+    async def ask_inline(
+        self,
+        name: str,
+        params: object = None,
+        who: Principal = OWNER,
+        *,
+        is_forwarded: bool = False,
+    ) -> Any:
         """`ask` without a task of its own, for transports that run every request in a task which
         they do not cancel.
         """
         operation, service = _operation(name), self.service
         self._in_flight += 1
         try:
-            return await operation.ask(service, params, who)
+            if self._routes is None or is_forwarded:
+                return await operation.ask(service, params, who)
+            return await self._routes.ask(operation, service, params, who)
         except Refused:
             raise
         except asyncio.CancelledError:
@@ -293,9 +412,13 @@ class Runtime(ChatOperations):
                 "internal", f"{name} failed unexpectedly; see the runtime's log for the cause"
             ) from None
         finally:
-            self._in_flight -= 1
-            if not self._in_flight:
-                self._is_idle.set()
+            self._leave()
+
+    def _leave(self) -> None:
+        """An operation has ended."""
+        self._in_flight -= 1
+        if not self._in_flight:
+            self._is_idle.set()
 
 
 class PrincipalOperations(ChatOperations):
@@ -315,8 +438,7 @@ class PrincipalOperations(ChatOperations):
 
         async def follow(seq: int) -> ReaderSource:
             service = self._runtime.service
-            await service.wake(session_id, self._who)
-            return ReaderSource(service.follow(session_id, seq, self._who))
+            return ReaderSource(await service.open_reader(session_id, seq, self._who))
 
         return SessionEvents(follow, after)
 

@@ -61,6 +61,7 @@ from toolcrib.runtime.prompt_operations import (
     prompt_without_answer,
     was_begun,
 )
+from toolcrib.store.shared_store import is_shared
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
@@ -70,11 +71,14 @@ if TYPE_CHECKING:
     from toolcrib.runtime.catalog import ToolCatalog
     from toolcrib.runtime.client_tools import ClientLink
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
+    from toolcrib.runtime.event_reader import SessionReader
     from toolcrib.runtime.idempotency import IdempotencyKeys
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.runtime.principal import Principal
+    from toolcrib.runtime.queued_turns import QueuedTurns
     from toolcrib.runtime.quotas import Quotas
     from toolcrib.runtime.sessions import LiveSessions
+    from toolcrib.runtime.shared_reader import SharedEvents
     from toolcrib.store.store import KeyClaim, Store
 
 PROTOCOL: Final = 1
@@ -105,6 +109,19 @@ class Service(ApprovalService):
         self._quotas = quotas
         self._operations = sorted(operations)
         self.inbox = InboxWatch(store, sessions)
+        self.shared_events: SharedEvents | None = None
+        """The events of a shared store's sessions, wherever they are open."""
+        if is_shared(store):
+            from toolcrib.runtime.shared_reader import SharedEvents
+
+            self.shared_events = SharedEvents(store, sessions, config.event_backlog)
+        self.queued_turns: QueuedTurns | None = None
+        """The prompts of a store that replicas share."""
+
+    @property
+    def config(self) -> RuntimeConfig:
+        """The configuration of operations that begin now."""
+        return self._config
 
     async def capabilities(self, params: Nothing, who: Principal) -> Capabilities:
         """The protocol, the operations and the limits of this runtime."""
@@ -214,6 +231,9 @@ class Service(ApprovalService):
 
     async def send_prompt(self, params: SendPrompt, who: Principal) -> PromptResult:
         """Send a prompt to the model."""
+        if self.queued_turns is not None:
+            with self._quotas.call(who):
+                return await self.queued_turns.send(params, who, self._config)
         runner = await self._prompt_runner(params.session_id, who)
         when_busy = params.when_busy or self._config.when_busy
 
@@ -226,6 +246,9 @@ class Service(ApprovalService):
 
     async def resume_prompt(self, params: ResumePrompt, who: Principal) -> PromptResult:
         """Resume a prompt that waits or was interrupted."""
+        if self.queued_turns is not None:
+            with self._quotas.call(who):
+                return await self.queued_turns.resume(params, who, self._config)
         runner = await self._prompt_runner(params.session_id, who)
         return await self._keyed_prompt(
             "prompt.resume", params, who, runner, lambda: _resumed(runner, params)
@@ -259,6 +282,8 @@ class Service(ApprovalService):
 
     async def cancel_prompt(self, params: OneSession, who: Principal) -> Cancelled:
         """Cancel the running prompt, or abandon the waiting one."""
+        if self.queued_turns is not None:
+            return Cancelled(was_running=await self.queued_turns.cancel(params.session_id, who))
         live = await self._sessions.wake(params.session_id, who)
         return Cancelled(was_running=await cancel_prompt(live, by=who.name))
 
@@ -305,10 +330,21 @@ class Service(ApprovalService):
         )
 
     def follow(self, session_id: str, after: int = 0, who: Principal = OWNER) -> EventReader:
-        """A reader of the events of a live session. The caller closes it."""
+        """A reader of the events of a session that is open here. The caller closes it."""
         who.check(("caller", "auditor"), "following a session")
         live = self._sessions.get(session_id, who, to_change=False)
         return live.follow(after, self._config.event_backlog)
+
+    async def open_reader(self, session_id: str, after: int, who: Principal) -> SessionReader:
+        """A reader of the events of a session, which is opened again if it was let go; on a shared
+        store, of any session, wherever it is open. The caller closes it. Raises `Refused`.
+        """
+        who.check(("caller", "auditor"), "following a session")
+        if self.shared_events is None:
+            await self.wake(session_id, who)
+            return self.follow(session_id, after, who)
+        await self._sessions.seen(session_id, who)
+        return self.shared_events.follow(session_id, after)
 
     async def last_prompts(
         self, session_id: str, who: Principal, most: int = 1
@@ -329,10 +365,12 @@ class Service(ApprovalService):
 
     def has_changing_tools(self, session_id: str) -> bool:
         """Whether tools of a live session come and go by themselves, so that a list of them is
-        true only for the moment.
+        true only for the moment. Those of a session that is open at another replica may.
         """
         live = self._sessions.find(session_id)
-        tools = () if live is None else live.executor.tools.values()
+        if live is None:
+            return is_shared(self._store)
+        tools = live.executor.tools.values()
         return any(prepared.tool.available_when is not None for prepared in tools)
 
     def share(self, session_id: str) -> None:

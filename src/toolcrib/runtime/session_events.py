@@ -13,7 +13,7 @@ from toolcrib.ledger.events import Event
 from toolcrib.runtime.event_reader import GAP
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.event_reader import Envelope, EventReader
+    from toolcrib.runtime.event_reader import Envelope, SessionReader
 
 
 class EnvelopeSource(Protocol):
@@ -29,7 +29,7 @@ class EnvelopeSource(Protocol):
 class ReaderSource:
     """The envelopes of a reader in this process."""
 
-    def __init__(self, reader: EventReader) -> None:
+    def __init__(self, reader: SessionReader) -> None:
         self._reader = reader
         self._envelopes = aiter(reader)
 

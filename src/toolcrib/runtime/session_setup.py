@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import TypeAdapter
 
 from toolcrib.approval.globs import name_matches
-from toolcrib.errors import LeaseHeld, Refused, UsageError
+from toolcrib.errors import LeaseHeld, Refused, SessionElsewhere, UsageError
 from toolcrib.ledger.events import (
     Event,
     PayloadsDeleted,
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 OPEN_PROMPT: Final = "prompt"
 """The host setting that holds the text of a prompt which has not ended."""
+
+TURN_BEGUN: Final = "queued_turn"
+"""The host setting that names the last turn of a shared store that was begun, as `TurnMark`."""
 
 logger = logging.getLogger(__name__)
 
@@ -208,6 +211,6 @@ async def open_session(store: Store, session_id: str | None, **options: Any) -> 
     try:
         return await Session.open(store, session_id, **options)
     except LeaseHeld as error:
-        raise Refused("conflict", f"another process has the session open: {error}") from None
+        raise SessionElsewhere(f"another process has the session open: {error}") from None
     except UsageError as error:
         raise Refused("invalid", str(error)) from None

@@ -5,46 +5,49 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.errors import LeaseHeld, Refused, SessionNotFound
+from toolcrib.errors import LeaseHeld, LeaseLost, Refused, SessionElsewhere
 from toolcrib.host_tools.session_tools import SessionTools
-from toolcrib.ledger.record import Record
-from toolcrib.runtime.audit_operations import list_sessions
 from toolcrib.runtime.client_tools import (
     ClientCalls,
     admit_client_tools,
     new_client_tools,
     update_client_tools,
 )
+from toolcrib.runtime.declared_params import DeclaredParams, with_declared
+from toolcrib.runtime.lease_loss import when_lost
 from toolcrib.runtime.live_session import LiveAttendance, LiveSession, SessionOpening
 from toolcrib.runtime.messages import (
     CreateSession,
-    ListSessions,
     ResumeSession,
     SessionFacts,
-    Sessions,
-    SessionState,
 )
 from toolcrib.runtime.mounted_servers import MountedServers
-from toolcrib.runtime.ownership import check_change, check_new_id, may_see, no_session, not_open
+from toolcrib.runtime.ownership import (
+    check_new_id,
+    may_see,
+    no_session,
+    not_open,
+    owner_of,
+)
+from toolcrib.runtime.seen_sessions import RestingSession, SeenSessions
 from toolcrib.runtime.session_setup import (
     copy_history,
     note_tools,
     open_session,
     reopen_params,
     report_tool_changes,
-    session_facts,
     setup_json,
     setup_of,
     tool_filter,
 )
 from toolcrib.session.session import Session, union
-from toolcrib.store.session_query import NO_COUNTS, SessionSummary
+from toolcrib.store.shared_store import is_held_elsewhere, is_shared, tell_followers
 from toolcrib.store.store import ask_store
+from toolcrib.store.verification import check_last_record
 
 if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
@@ -54,21 +57,13 @@ if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.quotas import Quotas
     from toolcrib.runtime.served_tools import ServedTools
-    from toolcrib.store.store import SessionInfo, Store
+    from toolcrib.store.store import Lease, SessionInfo, Store
 
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RestingSession:
-    """A session that was let go while it was idle, with what it needs to come back as it was."""
-
-    who: Principal
-    params: ResumeSession
-
-
-class LiveSessions:
+class LiveSessions(SeenSessions):
     """The sessions that are open in this process, by id: opened with their tools, found, closed."""
 
     def __init__(
@@ -81,17 +76,18 @@ class LiveSessions:
         quotas: Quotas,
         clock: Callable[[], float],
     ) -> None:
+        super().__init__(store)
         self._config = config
         self._names = names
-        self._store = store
         self._quotas = quotas
         self._clock = clock
-        self._live: dict[str, LiveSession] = {}
         self._open_of: Counter[str] = Counter()
         """How many live sessions each principal has opened."""
         self._resting: dict[str, RestingSession] = {}
-        self._shared: set[str] = set()
-        self._opening = asyncio.Lock()
+        self._declared = DeclaredParams(store) if is_shared(store) else None
+        """What clients have declared, for the next replica; None unless the store is shared."""
+        self._claimed: dict[str, Lease] = {}
+        """Leases that turns brought, of sessions that nobody has opened yet."""
         self._registry = registry
         self._served = served
         self.servers = self._servers = MountedServers(config.mcp_servers, lambda: self)
@@ -103,13 +99,6 @@ class LiveSessions:
         for live in self:
             live.reconfigure(config)
         self._config, self._served, self._names = config, served, names
-
-    def __iter__(self) -> Iterator[LiveSession]:
-        return iter(list(self._live.values()))
-
-    def find(self, session_id: str) -> LiveSession | None:
-        """A live session; None when it is not open here."""
-        return self._live.get(session_id)
 
     def get(self, session_id: str, who: Principal, *, to_change: bool = True) -> LiveSession:
         """A live session that `who` may use. Raises `Refused`: not_found also for a session of
@@ -124,7 +113,9 @@ class LiveSessions:
         return live
 
     async def wake(self, session_id: str, who: Principal, *, to_change: bool = True) -> LiveSession:
-        """`get`, and a session that was let go while it was idle is opened again for its owner."""
+        """`get`, and a session that was let go while it was idle is opened again for its owner. On
+        a store that several share, so is one that nobody has open.
+        """
         live = self._live.get(session_id)
         if live is not None and live.session.owner == who.name:
             live.used_at = self._clock()
@@ -134,28 +125,14 @@ class LiveSessions:
             info = await self.seen(session_id, who)
             resting = self._resting.get(session_id)
             may_wake = info.owner == who.name or who.may("admin") or session_id in self._shared
-            if resting is None or not may_wake:
+            if not may_wake or (resting is None and self._declared is None):
                 raise not_open(session_id)
-            await self.resume(resting.params, resting.who)
+            if resting is not None:
+                await self.resume(resting.params, resting.who)
+            else:
+                opener = who if info.owner == who.name else owner_of(info)
+                await self.resume(ResumeSession(session_id=session_id), opener)
         return self.get(session_id, who, to_change=to_change)
-
-    def share(self, session_id: str) -> None:
-        """Let every caller use a session that the host has chosen for all."""
-        self._shared.add(session_id)
-
-    def _sees(self, who: Principal, session_id: str, owner: str | None) -> bool:
-        return may_see(who, owner) or (session_id in self._shared and who.may("caller"))
-
-    def _check_change(self, who: Principal, session_id: str, owner: str | None) -> None:
-        if session_id not in self._shared:
-            check_change(who, owner)
-
-    async def seen(self, session_id: str, who: Principal) -> SessionInfo:
-        """A session of the store that `who` may see. Raises `Refused` (not_found)."""
-        info = await self._info(session_id)
-        if info is None or not self._sees(who, session_id, info.owner):
-            raise no_session(session_id)
-        return info
 
     async def create(self, params: CreateSession, who: Principal) -> LiveSession:
         """Open a new session, which `who` owns. Raises `Refused`: conflict when the id is taken,
@@ -173,15 +150,33 @@ class LiveSessions:
             session_id = params.session_id
             if session_id is not None and await self._info(session_id) is not None:
                 raise Refused("conflict", f"there is a session {session_id!r} already; resume it")
-            return await self._open(params, who, is_new=True)
+            live = await self._open(params, who, is_new=True)
+            if self._declared is not None:
+                await self._keep_declared(self._declared, live, params, who)
+            return live
+
+    async def _keep_declared(
+        self, declared: DeclaredParams, live: LiveSession, params: CreateSession, who: Principal
+    ) -> None:
+        session_id = live.session.session_id
+        try:
+            await declared.add(session_id, params, who)
+        except BaseException:
+            await self._close(session_id)
+            await ask_store(self._store, self._store.delete_session, session_id)
+            raise
 
     async def created(self, params: CreateSession, who: Principal) -> SessionFacts | None:
-        """The session that these parameters made, open again; None when there is none."""
+        """The session that these parameters made, open again unless another replica has it open;
+        None when there is none.
+        """
         session_id = params.session_id
         info = None if session_id is None else await self._info(session_id)
         if session_id is None or info is None or not may_see(who, info.owner):
             return None
         if session_id not in self._live:
+            if await ask_store(self._store, is_held_elsewhere, self._store, session_id):
+                return replace(await self.facts_of(session_id, who), state="open")
             again = ResumeSession(
                 session_id=session_id,
                 environment=params.environment,
@@ -201,12 +196,26 @@ class LiveSessions:
             self._check_change(who, params.session_id, info.owner)
             live = self._live.get(params.session_id)
             if live is None:
-                setup = setup_of(info.settings)
-                return await self._open(reopen_params(setup, params), who, is_new=False)
+                return await self._reopen(info, params, who)
         update_client_tools(live, params.client_tools, who)
         if params.capabilities:
             live.tools.set_capabilities(params.capabilities)
         live.note_declared(params)
+        if self._declared is not None:
+            await self._declared.add(params.session_id, params, who)
+        return live
+
+    async def _reopen(
+        self, info: SessionInfo, params: ResumeSession, who: Principal
+    ) -> LiveSession:
+        setup = setup_of(info.settings)
+        if self._declared is None:
+            return await self._open(reopen_params(setup, params), who, is_new=False)
+        declared = await self._declared.add(params.session_id, params, who)
+        params = with_declared(params, declared)
+        live = await self._open(reopen_params(setup, params), who, is_new=False)
+        if declared.tools_of is not None:
+            live.client.belong_to(declared.tools_of)
         return live
 
     async def fork(self, session_id: str, new_id: str | None, who: Principal) -> LiveSession:
@@ -219,7 +228,7 @@ class LiveSessions:
         params = CreateSession(
             session_id=new_id,
             cwd=setup.cwd,
-            environment=self._environment_of(session_id),
+            environment=await self._environment_of(session_id),
             metadata={**setup.metadata, "forked_from": session_id},
             allowed_tools=setup.allowed_tools,
             denied_tools=setup.denied_tools,
@@ -236,111 +245,139 @@ class LiveSessions:
         await copy_history(live.session, session_id, records, turn)
         return live
 
-    def _environment_of(self, session_id: str) -> dict[str, str]:
-        """The environment of a session that is open here or was let go; it is not stored."""
+    async def _environment_of(self, session_id: str) -> dict[str, str]:
+        """The environment of a session that is open here or was let go; it is not in the ledger."""
         live, resting = self._live.get(session_id), self._resting.get(session_id)
         if live is not None:
             return dict(live.session.environment)
+        if self._declared is not None:
+            return dict((await self._declared.of(session_id)).environment)
         return {} if resting is None else dict(resting.params.environment)
 
     async def delete(self, session_id: str, who: Principal) -> None:
         """Delete a session, live or not. Raises `Refused` (not_found)."""
         await self.seen(session_id, who)
-        if session_id in self._live:
+        if (live := self._live.get(session_id)) is not None:
+            live.is_over = True
             await self._close(session_id)
         self._resting.pop(session_id, None)
         try:
             await ask_store(self._store, self._store.delete_session, session_id)
         except LeaseHeld:
-            raise Refused("conflict", "another process has the session open") from None
+            raise SessionElsewhere from None
+        tell_followers(self._store, session_id)
 
     async def close(self, session_id: str, who: Principal) -> None:
         """Close a live session; its ledger stays in the store."""
         if session_id not in self._live:
             info = await self.seen(session_id, who)
             self._check_change(who, session_id, info.owner)
-            if self._resting.pop(session_id, None) is None:
+            if self._resting.pop(session_id, None) is None and self._declared is None:
                 raise not_open(session_id)
             return
-        self.get(session_id, who)
+        self.get(session_id, who).is_over = True
         await self._close(session_id)
 
     async def close_idle(self) -> None:
         """Let go of the sessions that nobody has used for the idle time: their leases and memory.
         They come back with the next request of their owner.
         """
-        idle_seconds = self._config.idle_seconds
+        idle_seconds = self._config.idle_after(is_shared=self._declared is not None)
         if idle_seconds is None:
             return
         before = self._clock() - idle_seconds
-        for session_id, live in list(self._live.items()):
-            if live.used_at > before or live.is_in_use:
-                continue
-            # A request for it waits, instead of finding the lease taken.
-            async with self._opening:
-                is_idle = live.used_at <= before and not live.is_in_use
-                if is_idle and self._live.get(session_id) is live:
-                    await self._let_go(live)
+        for live in list(self._live.values()):
+            if live.used_at <= before:
+                await self.let_go(live, unused_since=before)
 
-    async def _let_go(self, live: LiveSession) -> None:
+    async def let_go(self, live: LiveSession, *, unused_since: float | None = None) -> None:
+        """Let go of a session, unless something uses it or has used it since."""
+        if live.is_in_use:
+            return
+        # A request for it waits, instead of finding the lease taken.
+        async with self._opening:
+            is_idle = unused_since is None or live.used_at <= unused_since
+            is_here = self._live.get(live.session.session_id) is live
+            if is_here and is_idle and not live.is_in_use:
+                await self._let_go(live)
+
+    def claimed(self, lease: Lease) -> None:
+        """This process got the lease of a session with one of its turns: whoever opens the session
+        next takes it.
+        """
+        self._claimed[lease.session_id] = lease
+
+    def disclaim(self, lease: Lease) -> None:
+        """The turn that brought a lease is settled, or left to others."""
+        if self._claimed.get(lease.session_id) == lease:
+            del self._claimed[lease.session_id]
+
+    async def open_claimed(self, session_id: str) -> LiveSession:
+        """The session of a claimed turn, opened under its lease unless it is open. Raises `Refused`
+        and what a store raises; the lease stays then.
+        """
+        await self._servers.ready()
+        async with self._opening:
+            live = self._live.get(session_id)
+            if live is not None:
+                return live
+            info = await ask_store(self._store, self._store.session, session_id)
+            await ask_store(self._store, check_last_record, self._store, info)
+            who = owner_of(info)
+            resting = self._resting.get(session_id)
+            declared = ResumeSession(session_id=session_id) if resting is None else resting.params
+            return await self._reopen(info, declared, who)
+
+    async def close_claimed(
+        self,
+        live: LiveSession,
+        settle: Callable[[bool], Awaitable[None]],
+        *,
+        even_used: bool = False,
+    ) -> None:
+        """Let `settle` say what became of a turn, and whether it releases the lease: unless
+        somebody else uses the session by now, or (but with `even_used`) has since it was opened.
+        """
+        async with self._opening:
+            is_here = self._live.get(live.session.session_id) is live
+            is_used = live.is_in_use or (live.used_at > live.opened_at and not even_used)
+            if not is_here or is_used:
+                await settle(False)
+                return
+            await self._let_go(live, releases=False)
+            await settle(True)
+
+    async def give_up(self, live: LiveSession) -> None:
+        """Leave a session to others at once: whatever runs in it here ends."""
+        if self._live.get(live.session.session_id) is live:
+            await self._let_go(live)
+
+    async def _let_go(self, live: LiveSession, *, releases: bool = True) -> None:
         session_id = live.session.session_id
-        resting = RestingSession(live.opened_by, live.reopen_params)
-        self._resting[session_id] = resting
-        if len(self._resting) > self._config.max_sessions:
-            del self._resting[next(iter(self._resting))]
+        if self._declared is None:
+            self._resting[session_id] = RestingSession(live.opened_by, live.reopen_params)
+            if len(self._resting) > self._config.max_sessions:
+                del self._resting[next(iter(self._resting))]
         try:
-            await self._close(session_id)
+            await self._close(session_id, releases=releases)
+        except LeaseLost as error:
+            logger.warning("%s", error)
         except Exception:
-            logger.exception("the idle session %s could not be closed", session_id)
+            logger.exception("session %s was let go and could not be closed", session_id)
 
-    async def _close(self, session_id: str) -> None:
+    async def _close(self, session_id: str, *, releases: bool = True) -> None:
         live = self._live.pop(session_id)
         note_tools(live.session, live.executor.tools)
         self._open_of[live.opened_by.name] -= 1
         if not self._open_of[live.opened_by.name]:
             del self._open_of[live.opened_by.name]
         try:
-            await live.close()
+            await live.close(releases=releases)
         finally:
             await self._servers.unmount(session_id)
         if live.is_temporary:
             await ask_store(self._store, self._delete_unused, live)
-
-    def _delete_unused(self, live: LiveSession) -> None:
-        """Delete a session that was made for the moment, unless something happened in it."""
-        session = live.session
-        if session.last_turn or any(record.call_id is not None for record in session.records()):
-            return
-        with suppress(LeaseHeld):
-            self._store.delete_session(session.session_id)
-
-    @asynccontextmanager
-    async def writing(self, session_id: str) -> AsyncGenerator[Session]:
-        """A session to write to: the live one, or one that is opened for the block. Raises
-        `Refused` (conflict) while another process has it open.
-        """
-        live = self._live.get(session_id)
-        if live is not None:
-            yield live.session
-            return
-        # A resume in this process waits, instead of finding the lease taken.
-        async with self._opening:
-            if await self._info(session_id) is None:
-                raise no_session(session_id)
-            try:
-                session = await Session.open(
-                    self._store, session_id, approve_own_calls=self._config.approve_own_calls
-                )
-            except LeaseHeld:
-                raise Refused(
-                    "conflict",
-                    "another process has the session open and writes its ledger; decide there, or "
-                    "here without a grant",
-                ) from None
-            try:
-                yield session
-            finally:
-                await session.close()
+        tell_followers(self._store, session_id)
 
     async def close_all(self) -> None:
         """Close every session. One that fails to close does not keep the others open."""
@@ -363,72 +400,56 @@ class LiveSessions:
         egress = None if who.may("admin") else self._config.egress
         await self._servers.mount_for(self.get(session_id, who), servers, egress)
 
-    async def facts(self, params: ListSessions, who: Principal) -> Sessions:
-        """A page of the sessions of the store that `who` may see, open here or not."""
-        return await list_sessions(self._store, params, who, self._state, self._facts)
-
-    async def facts_of(self, session_id: str, who: Principal) -> SessionFacts:
-        """The facts of one session of the store. Raises `Refused` (not_found)."""
-        info = await self.seen(session_id, who)
-        return await ask_store(self._store, self._counted_facts, info)
-
-    def _records(self, session_id: str) -> list[Record]:
-        live = self._live.get(session_id)
-        return list(live.session.records() if live else self._store.records(session_id))
-
-    def _counted_facts(self, info: SessionInfo) -> SessionFacts:
-        counts = self._store.summaries([info.session_id])
-        return self._facts(info, counts.get(info.session_id, NO_COUNTS))
-
-    def _facts(self, info: SessionInfo, summary: SessionSummary) -> SessionFacts:
-        return session_facts(self._store, info, self._live.get(info.session_id), summary)
-
-    def _state(self, info: SessionInfo) -> SessionState:
-        return "open" if info.session_id in self._live else "closed"
-
-    async def _info(self, session_id: str) -> SessionInfo | None:
-        try:
-            return await ask_store(self._store, self._store.session, session_id)
-        except SessionNotFound:
-            return None
-
     async def _open(self, params: CreateSession, who: Principal, *, is_new: bool) -> LiveSession:
         max_sessions = self._config.max_sessions
         if len(self._live) >= max_sessions:
             raise Refused(
                 "unavailable", f"the maximum of {max_sessions} sessions is open; close one"
             )
-        self._quotas.check_open(who, self._open_of[who.name])
-        session = await self._session(params, who)
+        lease = self._claimed.pop(params.session_id or "", None)
+        if lease is None:
+            self._quotas.check_open(who, self._open_of[who.name])
+        try:
+            session = await self._session(params, who, lease)
+        except BaseException:
+            if lease is not None:
+                self._claimed[lease.session_id] = lease
+            raise
         try:
             live = self._live_session(session, params, who, is_new=is_new)
             await live.greet(is_new=is_new)
             await report_tool_changes(live)
             await ask_store(session.store, session.save_settings)
         except BaseException:
-            await self._undo_open(session, is_new=is_new)
+            await self._undo_open(session, is_new=is_new, releases=lease is None)
+            if lease is not None:
+                self._claimed[lease.session_id] = lease
             raise
         self._live[session.session_id] = live
+        when_lost(live, self.give_up)
         self._open_of[who.name] += 1
         self._resting.pop(session.session_id, None)
         # Server tools may have changed while the settings were saved.
         self._servers.refresh(live)
+        tell_followers(self._store, session.session_id)
         return live
 
-    async def _undo_open(self, session: Session, *, is_new: bool) -> None:
-        await session.close()
+    async def _undo_open(self, session: Session, *, is_new: bool, releases: bool) -> None:
+        await session.close(releases=releases)
         await self._servers.unmount(session.session_id)
         await self._registry.close_session(session.session_id)
         if is_new:
             await ask_store(self._store, self._store.delete_session, session.session_id)
 
-    async def _session(self, params: CreateSession, who: Principal) -> Session:
+    async def _session(self, params: CreateSession, who: Principal, lease: Lease | None) -> Session:
         config, options = self._config, dict[str, Any]()
         options["cwd"] = params.cwd or config.cwd
         options["environment"] = {**config.environment, **params.environment}
         options["metadata"] = params.metadata
         options["approve_own_calls"] = config.approve_own_calls
         options["owner"] = who.name
+        if lease is not None:
+            options["lease"] = lease
         return await open_session(self._store, params.session_id, **options)
 
     def _live_session(

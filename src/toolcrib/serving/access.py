@@ -22,7 +22,11 @@ from toolcrib.serving.oidc import (
     resource_urls,
 )
 from toolcrib.serving.origins import AllowedOrigins, TrustedProxies, is_loopback, own_hosts
+from toolcrib.serving.replica_address import replica_host
+from toolcrib.serving.shared_document import SharedDocument
 from toolcrib.serving.sign_ins import SIGN_INS_NAME, SignInFile, SignIns
+from toolcrib.serving.stored_identity import SIGN_INS_NAME as STORED_SIGN_INS
+from toolcrib.serving.stored_identity import TOKENS_NAME, StoredSignIns, StoredTokens
 from toolcrib.serving.tokens import (
     Token,
     TokenFile,
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from toolcrib.serving.oidc import OidcIssuer
+    from toolcrib.store.shared_store import SharedStore
 
 
 class AccessOptions(TypedDict, total=False):
@@ -48,7 +53,8 @@ class AccessOptions(TypedDict, total=False):
     `toolcrib tokens` makes them. `issuers` are OpenID issuers, and `public_url` is the address that
     clients use. Only `trusted_proxies` (networks) are believed what they say in `X-Forwarded-*`.
     Sign-ins of browsers are kept in `sign_ins_file`, by default beside the file of tokens, and in
-    memory where the host sets its tokens in code.
+    memory where the host sets its tokens in code. Servers on one PostgreSQL for which neither file
+    is named keep tokens and sign-ins there.
     """
 
     tokens: Tokens | None
@@ -74,6 +80,8 @@ class Access:
     browsers: BrowserRequests
     oidc: OidcLogins | None = None
     issuer_sign_ins: IssuerSignIns | None = None
+    documents: Sequence[SharedDocument] = ()
+    """What this server has in common with others on its store."""
 
     def protect(
         self,
@@ -106,26 +114,41 @@ class Access:
         )
 
     async def start(self) -> None:
-        """Fetch the keys of the issuers, without waiting for them."""
+        """Fetch the keys of the issuers, without waiting for them, and follow what is shared."""
+        for document in self.documents:
+            document.start()
         if self.oidc is not None:
             await self.oidc.start()
 
     async def close(self) -> None:
-        """Stop fetching keys."""
+        """Stop fetching keys, and following."""
+        for document in self.documents:
+            await document.close()
         if self.oidc is not None:
             await self.oidc.close()
 
 
-def create_access(host: str | None, options: AccessOptions) -> Access:
+def create_access(
+    host: str | None,
+    options: AccessOptions,
+    *,
+    replica_url: str | None = None,
+    store: SharedStore | None = None,
+) -> Access:
     """The access to a server that listens on `host`; None when somebody else listens for it.
     Raises `UsageError` when nobody could connect, or other machines could reach a server for which
     nobody chose how to log in.
+
+    With a `store` that several servers share, and no files named for them, tokens and sign-ins are
+    kept there.
     """
     redact_logs()
+    stored = _stored_identity(options, store)
     public_url = options.get("public_url")
     if public_url is not None:
         public_url = checked_public_url(public_url)
-    tokens, token_file = _tokens(host, options), _token_file(options)
+    tokens = _tokens(host, options, stored)
+    token_file = _token_file(options) if stored is None else WatchedTokens(stored.tokens)
     oidc, issuers = None, tuple(options.get("issuers", ()))
     if issuers:
         oidc = OidcLogins(issuers, audiences=resource_urls(public_url) if public_url else ())
@@ -136,20 +159,45 @@ def create_access(host: str | None, options: AccessOptions) -> Access:
     if public_url is not None:
         hosts = (*(hosts or own_hosts("")), public_host(public_url))
         own_origin = public_origin(public_url)
+    if replica_url:
+        hosts = (*(hosts or own_hosts("")), replica_host(replica_url))
     authenticator = Authenticator(tokens=tokens, token_file=token_file, oidc=oidc)
     return Access(
         authenticator,
         AllowedOrigins.of(hosts, options.get("allowed_origins"), own_origin),
         TrustedProxies.of(options.get("trusted_proxies", ())),
         ProtectedResource(public_url, issuers),
-        SignIns(SignInFile(_sign_ins_path(options)), authenticator),
+        SignIns(
+            SignInFile(_sign_ins_path(options)) if stored is None else stored.sign_ins,
+            authenticator,
+        ),
         BrowserRequests(public_url),
         oidc,
         None if oidc is None else IssuerSignIns(oidc),
+        () if stored is None else stored.documents,
     )
 
 
-def _tokens(host: str | None, options: AccessOptions) -> Tokens | None:
+@dataclass(frozen=True, slots=True)
+class _StoredIdentity:
+    tokens: StoredTokens
+    sign_ins: StoredSignIns
+    documents: tuple[SharedDocument, ...]
+
+
+def _stored_identity(options: AccessOptions, store: SharedStore | None) -> _StoredIdentity | None:
+    """What the store has; None where files are named. May wait for the database."""
+    if store is None or options.get("tokens_file") or options.get("sign_ins_file"):
+        return None
+    tokens, sign_ins = (SharedDocument(store, name) for name in (TOKENS_NAME, STORED_SIGN_INS))
+    for document in (tokens, sign_ins):
+        document.load()
+    return _StoredIdentity(StoredTokens(tokens), StoredSignIns(sign_ins), (tokens, sign_ins))
+
+
+def _tokens(
+    host: str | None, options: AccessOptions, stored: _StoredIdentity | None
+) -> Tokens | None:
     """The tokens set in code, or the owner's."""
     tokens, path = options.get("tokens"), options.get("token_file")
     if tokens is not None:
@@ -158,7 +206,7 @@ def _tokens(host: str | None, options: AccessOptions) -> Tokens | None:
         return read_or_create_owner_token(path or default_token_file())
     if path is not None and path.exists():
         return Tokens([Token(owner_token(path))])
-    if path is not None or not _has_chosen_login(options):
+    if path is not None or not _has_chosen_login(options, stored):
         where = "this server" if host is None else f"a server on {host}"
         missing = "" if path is None else f", and there is no {path}"
         raise UsageError(
@@ -169,9 +217,11 @@ def _tokens(host: str | None, options: AccessOptions) -> Tokens | None:
     return None
 
 
-def _has_chosen_login(options: AccessOptions) -> bool:
+def _has_chosen_login(options: AccessOptions, stored: _StoredIdentity | None) -> bool:
     if options.get("issuers"):
         return True
+    if stored is not None:
+        return bool(stored.tokens.records())
     return bool(TokenFile(options.get("tokens_file") or default_tokens_file()).records())
 
 

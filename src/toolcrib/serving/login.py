@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal
     from toolcrib.serving.oidc import OidcIssuer, OidcLogins
     from toolcrib.serving.sign_ins import SignedInBy, SignInBasis
-    from toolcrib.serving.tokens import TokenFile, TokenRecord, Tokens, WatchedTokens
+    from toolcrib.serving.tokens import TokenRecord, TokenRecords, Tokens, WatchedTokens
 
 _log = logging.getLogger(__name__)
 FREE_FAILURES: Final = 5
@@ -122,6 +122,8 @@ class Authenticator:
         expires_at = login.expires_at
         if login.record is not None:
             assert self._token_file is not None, "a record is that of the file"
+            if self._token_file.is_stale:
+                return False
             current = self._token_file.current(login.record)
             if current is None or current.principal != login.principal:
                 return False
@@ -136,7 +138,9 @@ class Authenticator:
             return self._oidc is not None and self._oidc.grants(basis)
         if not basis.is_of_file:
             return bool(basis.source) and self.fingerprint(basis.principal) == basis.source
-        record = None if self._token_file is None else self._token_file.record_with(basis.source)
+        if self._token_file is None or self._token_file.is_stale:
+            return False
+        record = self._token_file.record_with(basis.source)
         if record is None or record.principal != basis.principal:
             return False
         return record.expires_at is None or self._clock() < record.expires_at
@@ -151,13 +155,16 @@ class Authenticator:
         return () if self._tokens is None else self._tokens.principals
 
     @property
-    def token_file(self) -> TokenFile | None:
-        """The file with the tokens of everybody else."""
+    def token_file(self) -> TokenRecords | None:
+        """The tokens of everybody else."""
         return None if self._token_file is None else self._token_file.file
 
     def _token_login(self, credential: bytes) -> Login:
         if self._token_file is not None:
             parts = token_parts(credential.decode("latin-1"))
+            if parts is not None and self._token_file.is_stale and not self._is_host(credential):
+                text = "which tokens hold is not known here now; try again"
+                raise LoginFailed("unavailable", text, f"token {parts.token_id}")
             record = None if parts is None else self._token_file.record_of(parts, credential)
             if record is not None:
                 return self._record_login(record)
@@ -168,6 +175,9 @@ class Authenticator:
             text = "this token is not known here; it may have been revoked"
             raise LoginFailed("unknown", text, name)
         return _login_of_host(principal)
+
+    def _is_host(self, credential: bytes) -> bool:
+        return self._tokens is not None and self._tokens.principal_of(credential) is not None
 
     def _record_login(self, record: TokenRecord) -> Login:
         name = f"token {record.id} of {record.name}"

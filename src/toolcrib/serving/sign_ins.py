@@ -6,21 +6,21 @@ credential that it stands on, with its own expiry, or when nobody has used it fo
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as validated_dataclass
 
 from toolcrib.clock import SYSTEM_CLOCK, Clock
-from toolcrib.errors import UsageError
+from toolcrib.errors import StoreError, UsageError
 from toolcrib.runtime.principal import OWNER_NAME, Principal, Role
 from toolcrib.serving.login import Login, LoginFailed
 from toolcrib.serving.private_file import locked, private_text, replace_json, stamp_of
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from toolcrib.serving.login import Authenticator
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 LINK_SECONDS: Final = 600.0
 """How long a one-time link can be used."""
@@ -119,8 +121,8 @@ _KEPT: Final = TypeAdapter(_Kept)
 
 
 @dataclass(slots=True)
-class _Entries:
-    """The content of the file while it is changed."""
+class SignInEntries:
+    """What is kept, while it is changed."""
 
     sign_ins: list[SignInRecord]
     links: list[_Link]
@@ -164,27 +166,36 @@ class SignInFile:
         self._look()
         return self._by_digest.get(digest)
 
-    @contextmanager
-    def change(self, *, is_lasting: bool = True) -> Generator[_Entries]:
+    @property
+    def is_stale(self) -> bool:
+        """Whether it cannot be known here who has signed in."""
+        return False
+
+    def edit(self, edit: Callable[[SignInEntries], T], *, is_lasting: bool = True) -> T:
         """Change what is kept; entries that are over go. Raises `UsageError` for a file that cannot
         be read, and `OSError` for one that cannot be written.
         """
         if self.path is None:
             draft = self._draft(self._kept)
-            yield draft
-            self._keep(_Kept(_VERSION, tuple(draft.sign_ins), tuple(draft.links)))
-            return
+            result = edit(draft)
+            self._keep(_kept_of(draft))
+            return result
         with locked(self.path):
             draft = self._draft(_read(self.path))
-            yield draft
-            kept = _Kept(_VERSION, tuple(draft.sign_ins), tuple(draft.links))
+            result = edit(draft)
+            kept = _kept_of(draft)
             replace_json(self.path, asdict(kept), is_lasting=is_lasting)
             self._stamp = stamp_of(self.path)
         self._keep(kept)
+        return result
 
-    def _draft(self, kept: _Kept) -> _Entries:
+    def note(self, edit: Callable[[], object]) -> None:
+        """Change something that nobody waits for."""
+        edit()
+
+    def _draft(self, kept: _Kept) -> SignInEntries:
         now = self._clock()
-        return _Entries(
+        return SignInEntries(
             [each for each in kept.sign_ins if not each.is_over(now)],
             [each for each in kept.links if now < each.expires_at],
         )
@@ -211,15 +222,29 @@ class SignInFile:
 def _read(path: Path) -> _Kept:
     if stamp_of(path) is None:
         return _Kept()
+    return sign_ins_of(private_text(path, "file of sign-ins"), str(path))
+
+
+def sign_ins_of(text: str | bytes, place: str) -> _Kept:
+    """What a JSON document keeps; nothing when it is empty. Raises `UsageError`."""
     try:
-        return _KEPT.validate_json(private_text(path, "file of sign-ins"))
+        return _KEPT.validate_json(text) if text else _Kept()
     except ValidationError as error:
         fault = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in fault["loc"]) or "the file"
+        where = ".".join(str(part) for part in fault["loc"]) or "the file"
         raise UsageError(
-            f"{path} is not a file of sign-ins: {place}: {fault['msg']}; remove it, and everybody "
+            f"{place} is not a file of sign-ins: {where}: {fault['msg']}; remove it, and everybody "
             "signs in again"
         ) from None
+
+
+def sign_ins_json(entries: SignInEntries) -> bytes:
+    """The JSON document with these entries."""
+    return json.dumps(asdict(_kept_of(entries))).encode()
+
+
+def _kept_of(entries: SignInEntries) -> _Kept:
+    return _Kept(_VERSION, tuple(entries.sign_ins), tuple(entries.links))
 
 
 class SignIns:
@@ -236,15 +261,19 @@ class SignIns:
         """A code that signs in once, within ten minutes."""
         code = f"{_CODE}{secrets.token_urlsafe(32)}"
         link = _Link(_digest(code), basis, self._clock() + LINK_SECONDS)
-        with self._file.change() as kept:
+
+        def add(kept: SignInEntries) -> None:
             kept.links.append(link)
             _drop_oldest(kept.links, basis.name, _MOST_LINKS)
+
+        self._file.edit(add)
         return code
 
     def exchange(self, code: str, client: BrowserClient) -> NewSignIn:
         """Sign in with the code of a link, which is used up then. Raises `LoginFailed`."""
         digest = _digest(code[:_LONGEST_SECRET])
-        with self._file.change() as kept:
+
+        def use(kept: SignInEntries) -> NewSignIn:
             # Whoever comes second, here or in another process, waits for the lock and finds none.
             link = next((each for each in kept.links if each.sha256 == digest), None)
             if link is None or not self._authenticator.stands(link.basis):
@@ -253,13 +282,16 @@ class SignIns:
             kept.links.remove(link)
             return self._add(kept, link.basis, client)
 
+        return self._file.edit(use)
+
     def open(self, basis: SignInBasis, client: BrowserClient) -> NewSignIn:
         """Sign in whoever has shown this credential."""
-        with self._file.change() as kept:
-            return self._add(kept, basis, client)
+        return self._file.edit(lambda kept: self._add(kept, basis, client))
 
     def login(self, secret: bytes) -> Login:
         """The login of a cookie. Raises `LoginFailed`."""
+        if self._file.is_stale:
+            raise LoginFailed("unavailable", "who has signed in is not known here now", "a cookie")
         record = None
         if len(secret) <= _LONGEST_SECRET:
             record = self._file.record_of(sha256(secret).hexdigest())
@@ -268,7 +300,7 @@ class SignIns:
             name = "a cookie" if record is None else f"sign-in {record.id} of {record.basis.name}"
             raise LoginFailed("expired", "this sign-in has ended; sign in again", name)
         if now - record.seen_at >= SEEN_SECONDS:
-            self._note_seen(record, now)
+            self._file.note(lambda: self._note_seen(record, now))
         return _login_of(record.id, record.basis, record.expires_at)
 
     def is_valid(self, login: Login) -> bool:
@@ -286,13 +318,16 @@ class SignIns:
 
     def end(self, sign_in_id: str) -> SignInRecord | None:
         """End a sign-in; None when there is none of this id."""
-        with self._file.change() as kept:
+
+        def remove(kept: SignInEntries) -> SignInRecord | None:
             record = next((each for each in kept.sign_ins if each.id == sign_in_id), None)
             if record is not None:
                 kept.sign_ins.remove(record)
-        return record
+            return record
 
-    def _add(self, kept: _Entries, basis: SignInBasis, client: BrowserClient) -> NewSignIn:
+        return self._file.edit(remove)
+
+    def _add(self, kept: SignInEntries, basis: SignInBasis, client: BrowserClient) -> NewSignIn:
         secret, now = f"{_SECRET}{secrets.token_urlsafe(32)}", self._clock()
         longest = OIDC_SIGN_IN_SECONDS if basis.by == "oidc" else SIGN_IN_SECONDS
         expires_at = min(now + longest, basis.expires_at or float("inf"))
@@ -311,11 +346,13 @@ class SignIns:
         return NewSignIn(record, secret)
 
     def _note_seen(self, record: SignInRecord, now: float) -> None:
+        def note(kept: SignInEntries) -> None:
+            if record in kept.sign_ins:
+                kept.sign_ins[kept.sign_ins.index(record)] = replace(record, seen_at=now)
+
         try:
-            with self._file.change(is_lasting=False) as kept:
-                if record in kept.sign_ins:
-                    kept.sign_ins[kept.sign_ins.index(record)] = replace(record, seen_at=now)
-        except (OSError, UsageError) as error:
+            self._file.edit(note, is_lasting=False)
+        except (OSError, UsageError, StoreError) as error:
             _log.error("when sign-in %s was used was not kept: %s", record.id, error)
 
 

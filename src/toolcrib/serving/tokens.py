@@ -5,16 +5,17 @@ else's: changed by commands, followed by running servers.
 from __future__ import annotations
 
 import hmac
+import json
 import logging
 import os
 import re
 import secrets
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as validated_dataclass
@@ -22,9 +23,11 @@ from pydantic.dataclasses import dataclass as validated_dataclass
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import UsageError
 from toolcrib.runtime.principal import OWNER, RESERVED_NAMES, Principal, Role
-from toolcrib.serving.private_file import locked, private_text, replace_json, stamp_of
+from toolcrib.serving.private_file import Stamp, locked, private_text, replace_json, stamp_of
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 SHORTEST_TOKEN: Final = 16
 _VERSION: Final = 1
@@ -217,37 +220,31 @@ def default_tokens_file() -> Path:
     return state_folder() / "tokens.json"
 
 
-class TokenFile:
-    """Reads and changes a file of hashed tokens. A change replaces the file in one step, and two
-    commands at once take turns.
-    """
+class TokenRecords(ABC):
+    """Hashed tokens, wherever they are kept."""
 
-    def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
-        self.path = path
+    def __init__(self, place: str, clock: Clock) -> None:
+        self.place = place
+        """Where they are kept, for people."""
         self._clock = clock
 
+    @property
+    @abstractmethod
+    def stamp(self) -> Stamp | None:
+        """What changes when the tokens do; None when what they were kept in is gone."""
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it cannot be known here which tokens hold."""
+        return False
+
+    @abstractmethod
     def records(self) -> tuple[TokenRecord, ...]:
-        """The tokens in the file; none when it does not exist. Raises `UsageError` when the file is
-        malformed, or other users may read it.
-        """
-        if not self.path.exists() and not self.path.is_symlink():
-            return ()
-        text = private_text(self.path, "file of tokens")
-        try:
-            content = _CONTENT.validate_json(text)
-        except ValidationError as error:
-            fault = error.errors(include_input=False, include_url=False)[0]
-            place = ".".join(str(part) for part in fault["loc"]) or "the file"
-            raise UsageError(
-                f"{self.path} is not a file of tokens: {place}: {fault['msg']}"
-            ) from None
-        if len({record.id for record in content.tokens}) < len(content.tokens):
-            raise UsageError(f"{self.path} names one token id twice; remove one of the two")
-        if taken := RESERVED_NAMES.intersection(record.name for record in content.tokens):
-            raise UsageError(
-                f"{self.path} has a token of {min(taken)!r}, who is the server's owner"
-            )
-        return content.tokens
+        """The tokens. Raises `UsageError` when they are malformed."""
+
+    @abstractmethod
+    def _edit(self, edit: Callable[[list[TokenRecord]], T]) -> T:
+        """Replace the tokens by what `edit` leaves of them, in one step."""
 
     def create(
         self,
@@ -272,25 +269,32 @@ class TokenFile:
             "expires_at": None if lifetime_seconds is None else now + lifetime_seconds,
             "may_approve_own": may_approve_own,
         }
-        with self._change() as records:
+
+        def add(records: list[TokenRecord]) -> IssuedToken:
             issued = _issue(fields)
             records.append(issued.record)
-        return issued
+            return issued
+
+        return self._edit(add)
 
     def revoke(self, wanted: str) -> tuple[TokenRecord, ...]:
         """Remove a token by its id, or every token of a principal by its name."""
-        with self._change() as records:
-            removed = _matching(records, wanted, self.path)
+
+        def remove(records: list[TokenRecord]) -> tuple[TokenRecord, ...]:
+            removed = _matching(records, wanted, self.place)
             records[:] = [record for record in records if record not in removed]
-        return removed
+            return removed
+
+        return self._edit(remove)
 
     def rotate(self, wanted: str, *, grace_seconds: float = 0.0) -> IssuedToken:
         """Replace a token by a new one with the same rights and the same lifetime. The old one
         stays valid for `grace_seconds`, so that its holder has time to switch.
         """
         now = self._clock()
-        with self._change() as records:
-            matching = _matching(records, wanted, self.path)
+
+        def replace_one(records: list[TokenRecord]) -> IssuedToken:
+            matching = _matching(records, wanted, self.place)
             if len(matching) > 1:
                 ids = ", ".join(record.id for record in matching)
                 raise UsageError(f"{wanted!r} has several tokens; name one by its id: {ids}")
@@ -309,14 +313,64 @@ class TokenFile:
                 expires_at = end if old.expires_at is None else min(end, old.expires_at)
                 records.append(replace(old, expires_at=expires_at))
             records.append(issued.record)
-        return issued
+            return issued
 
-    @contextmanager
-    def _change(self) -> Generator[list[TokenRecord]]:
+        return self._edit(replace_one)
+
+
+class TokenFile(TokenRecords):
+    """Reads and changes a file of hashed tokens. A change replaces the file in one step, and two
+    commands at once take turns.
+    """
+
+    def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        super().__init__(str(path), clock)
+        self.path = path
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """That of the file."""
+        return stamp_of(self.path)
+
+    def records(self) -> tuple[TokenRecord, ...]:
+        """The tokens in the file; none when it does not exist. Raises `UsageError` when the file is
+        malformed, or other users may read it.
+        """
+        if not self.path.exists() and not self.path.is_symlink():
+            return ()
+        return token_records_of(private_text(self.path, "file of tokens"), self.place)
+
+    def _edit(self, edit: Callable[[list[TokenRecord]], T]) -> T:
         with locked(self.path):
             records = list(self.records())
-            yield records
-            _replace(self.path, records)
+            result = edit(records)
+            # A token that was revoked must not come back with the power.
+            replace_json(self.path, _content_of(records))
+        return result
+
+
+def token_records_of(text: str | bytes, place: str) -> tuple[TokenRecord, ...]:
+    """The tokens in a JSON document. Raises `UsageError`."""
+    try:
+        content = _CONTENT.validate_json(text)
+    except ValidationError as error:
+        fault = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in fault["loc"]) or "the file"
+        raise UsageError(f"{place} is not a file of tokens: {where}: {fault['msg']}") from None
+    if len({record.id for record in content.tokens}) < len(content.tokens):
+        raise UsageError(f"{place} names one token id twice; remove one of the two")
+    if taken := RESERVED_NAMES.intersection(record.name for record in content.tokens):
+        raise UsageError(f"{place} has a token of {min(taken)!r}, who is the server's owner")
+    return content.tokens
+
+
+def tokens_json(records: Iterable[TokenRecord]) -> bytes:
+    """The JSON document with these tokens."""
+    return json.dumps(_content_of(records)).encode()
+
+
+def _content_of(records: Iterable[TokenRecord]) -> dict[str, Any]:
+    return {"version": _VERSION, "tokens": [asdict(record) for record in records]}
 
 
 def _issue(fields: dict[str, Any]) -> IssuedToken:
@@ -333,7 +387,7 @@ def _issue(fields: dict[str, Any]) -> IssuedToken:
         ) from None
 
 
-def _matching(records: Iterable[TokenRecord], wanted: str, path: Path) -> tuple[TokenRecord, ...]:
+def _matching(records: Iterable[TokenRecord], wanted: str, place: str) -> tuple[TokenRecord, ...]:
     # Somebody may paste the whole token.
     parts = token_parts(wanted)
     token_id = parts.token_id if parts else wanted.removeprefix(TOKEN_PREFIX)
@@ -341,23 +395,19 @@ def _matching(records: Iterable[TokenRecord], wanted: str, path: Path) -> tuple[
     if not matching and parts is None:
         matching = tuple(r for r in records if r.name == wanted)
     if not matching:
-        raise UsageError(f"{path} has no such token; `toolcrib tokens list` shows ids and names")
+        raise UsageError(f"{place} has no such token; `toolcrib tokens list` shows ids and names")
     return matching
-
-
-def _replace(path: Path, records: Iterable[TokenRecord]) -> None:
-    # A token that was revoked must not come back with the power.
-    replace_json(path, {"version": _VERSION, "tokens": [asdict(record) for record in records]})
 
 
 class WatchedTokens:
     """The tokens of a file, as they are now: whenever one is checked, the file is looked at, which
-    takes a microsecond. A file that cannot be read changes nothing.
+    takes a microsecond. A file that cannot be read changes nothing. Those of a shared store are as
+    new as its document here.
     """
 
-    def __init__(self, file: TokenFile) -> None:
+    def __init__(self, file: TokenRecords) -> None:
         self._file = file
-        self._stamp = stamp_of(self._file.path)
+        self._stamp = file.stamp
         self._records = _by_id(file.records())
 
     def record_of(self, parts: TokenParts, token: bytes) -> TokenRecord | None:
@@ -381,24 +431,29 @@ class WatchedTokens:
         return self._records.get(token_id)
 
     @property
-    def file(self) -> TokenFile:
-        """The file."""
+    def file(self) -> TokenRecords:
+        """The file, or what the store has."""
         return self._file
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether it cannot be known here which tokens hold."""
+        return self._file.is_stale
+
     def _look(self) -> None:
-        stamp = stamp_of(self._file.path)
+        stamp = self._file.stamp
         if stamp == self._stamp:
             return
         self._stamp = stamp
         if stamp is None:
-            _log.error("the file of tokens %s is gone; the last tokens stay", self._file.path)
+            _log.error("the file of tokens %s is gone; the last tokens stay", self._file.place)
             return
         try:
             self._records = _by_id(self._file.records())
         except UsageError as error:
             _log.error("the tokens were not loaded again, the last ones stay: %s", error)
         else:
-            _log.info("%s has changed: %d tokens", self._file.path, len(self._records))
+            _log.info("%s has changed: %d tokens", self._file.place, len(self._records))
 
 
 def _by_id(records: Iterable[TokenRecord]) -> dict[str, TokenRecord]:

@@ -244,6 +244,10 @@ def check_decision(
     if grant is not None and not isinstance(decision, Approve):
         raise InvalidDecision("a grant goes with an approval only")
     check_decider(request, decision, decided.actor, authority)
+    if request.approvable_at is not None:
+        from toolcrib.approval.early_approval import check_time
+
+        check_time(request, decided)
     if grant is not None and needed(request.approvers) > 1:
         raise DecisionForbidden(
             f"request {request.approval_id} needs {needed(request.approvers)} approvers each time; "

@@ -28,6 +28,7 @@ from toolcrib.ledger.question_events import (
 if TYPE_CHECKING:
     from toolcrib.ledger.events import Event
     from toolcrib.session.session import Session
+    from toolcrib.store.store import OpenCall
 
 MAX_OPEN: Final = 100
 """How many questions of a session may be open at once."""
@@ -230,21 +231,30 @@ class Questions:
         )
 
 
+_CLOCKS_APART: Final = 3_600.0
+"""How far a clock may have been set back while a call ran, for its questions to be found."""
+
+
 def new_question_id() -> str:
     """An id that no question has, and that nobody guesses."""
     return f"qst_{os.urandom(8).hex()}"
 
 
-def withdraw_lost(session: Session, call_ids: Collection[str]) -> None:
+def withdraw_lost(session: Session, calls: Collection[OpenCall]) -> None:
     """Close the questions that calls of a process which is gone have asked."""
-    lost: dict[str, QuestionAsked] = {}
+    call_ids = {call.call_id for call in calls}
+    begun = min((call.created_at for call in calls), default=0.0) - _CLOCKS_APART
+    closed: set[str] = set()
+    lost: list[QuestionAsked] = []
     kinds = (QuestionAsked.kind, QuestionAnswered.kind, QuestionClosed.kind)
-    for event in session.events(kinds=kinds):
-        if isinstance(event, QuestionAsked) and event.call_id in call_ids:
-            lost[event.question.question_id] = event
-        elif isinstance(event, QuestionAnswered | QuestionClosed):
-            lost.pop(event.question_id, None)
-    for event in lost.values():
+    for event in session.events(kinds=kinds, newest_first=True):
+        if event.at < begun:
+            break
+        if isinstance(event, QuestionAnswered | QuestionClosed):
+            closed.add(event.question_id)
+        elif isinstance(event, QuestionAsked) and event.call_id in call_ids:
+            lost.append(event)
+    for event in reversed([each for each in lost if each.question.question_id not in closed]):
         session.note(
             QuestionClosed(
                 session_id=session.session_id,

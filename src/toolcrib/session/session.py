@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
@@ -15,7 +14,6 @@ from toolcrib.approval.decision import Actor
 from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import StoreError, UsageError
 from toolcrib.ledger.events import (
-    CallInDoubt,
     Event,
     PayloadsDeleted,
     SessionOpened,
@@ -25,7 +23,9 @@ from toolcrib.ledger.record import Head, Record, deletion_end, events
 from toolcrib.session.approvals import Approvals
 from toolcrib.session.artifacts import Artifacts
 from toolcrib.session.bus import EventBus
+from toolcrib.session.doubt import found_in_doubt
 from toolcrib.session.reducers import Reducers
+from toolcrib.session.settings import keep_settings, last_turn, settings_of, tool_names
 from toolcrib.session.turns import turn_here
 from toolcrib.store.ledger_writer import Entry as LedgerEntry
 from toolcrib.store.ledger_writer import Ledger, entry_of
@@ -91,7 +91,8 @@ class Attendance(Protocol):
 class Session:
     """Holds what happened and what waits. `Session()` lives in memory; `Session.open` in a store.
 
-    One process writes a session at a time. Use it as an async context manager, or `close` it.
+    One process writes a session at a time. Use it as an async context manager, or `close` it. A
+    `lease` is one that this process has got for the session already.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class Session:
         approve_own_calls: bool = False,
         owner: str | None = None,
         responder: Responder | None = None,
+        lease: Lease | None = None,
     ) -> None:
         self.store: Store = MemoryStore(clock=clock) if store is None else store
         self.session_id = check_session_id(session_id or f"ses_{os.urandom(8).hex()}")
@@ -125,7 +127,7 @@ class Session:
         self.reducers = Reducers()
         self._is_closed = False
         self._has_unwritten = False
-        lease = self.store.acquire(self.session_id, owner=owner)
+        lease = lease or self.store.acquire(self.session_id, owner=owner)
         self.ledger: Ledger = self.store.open_ledger(lease)
         stored = self.store.session(self.session_id)
         self._opened_by = owner
@@ -133,11 +135,11 @@ class Session:
         """The principal that made the session; None when the process itself did."""
         self._saved = stored.settings
         self._host_settings: dict[str, Any] = dict(self._saved.get("host", {}))
-        self._last_turn: int = self._saved.get("turn", 0)
+        self._last_turn = last_turn(self.store, stored)
         self._calls_made = 0
         self._numbering = threading.Lock()
         self.need_user_approve_tools = union(
-            _names(need_user_approve_tools), self._saved.get("need_user_approve_tools", ())
+            tool_names(need_user_approve_tools), self._saved.get("need_user_approve_tools", ())
         )
         """Tools that always need a person's yes. Read at every call, so changes work at once."""
         self.artifacts = Artifacts(self.store, self.session_id)
@@ -154,9 +156,8 @@ class Session:
 
     @classmethod
     async def open(cls, store: Store, session_id: str | None = None, **options: Any) -> Session:
-        """Open a session of a store, new or old, without blocking the event loop.
-
-        Takes the options of `Session`. Raises `LeaseHeld` while another process writes it.
+        """`Session(..., store=store)` without blocking the event loop. Raises `LeaseHeld` while
+        another process writes the session.
         """
         session = await asyncio.to_thread(lambda: cls(session_id, store=store, **options))
         # Whoever asks what is in doubt right away must see what was just found.
@@ -208,7 +209,9 @@ class Session:
         """The number of a turn that begins now. Turns may begin in several threads at once."""
         with self._numbering:
             self._last_turn += 1
-            self.save_settings()
+            # The ledger has the number: what begins a turn is written before what is in it.
+            if self._settings(self._saved.get("turn", 0)) != self._saved:
+                self.save_settings()
             return self._last_turn
 
     def number_turns_after(self, turn: int) -> None:
@@ -351,10 +354,7 @@ class Session:
 
     def save_settings(self) -> None:
         """Make the approval list durable, if it changed, so that a crash cannot weaken it."""
-        names = list(self.need_user_approve_tools)
-        now: dict[str, Any] = {"need_user_approve_tools": names, "turn": self._last_turn}
-        if self._host_settings:
-            now["host"] = dict(self._host_settings)
+        now = self._settings(self._last_turn)
         if now == self._saved:
             return
         digest = settings_digest(now, self.owner)
@@ -370,6 +370,15 @@ class Session:
                 raise StoreError(f"the settings of session {self.session_id!r} were not saved")
             self.announce(saved)
         self._saved = now
+
+    async def keep_settings(self) -> None:
+        """Do as `save_settings` does, in the order of the ledger, without blocking the loop."""
+        now = self._settings(self._last_turn)
+        if now != self._saved and await keep_settings(self, self._saved, now):
+            self._saved = now
+
+    def _settings(self, turn: int) -> dict[str, Any]:
+        return settings_of(self.need_user_approve_tools, self._host_settings, turn)
 
     def export_state(self, *, key: bytes | None = None) -> ResumableState:
         """The session in a form that can go on in another process; see `ResumableState`."""
@@ -416,17 +425,20 @@ class Session:
         )
         await ask_store(self.store, self.store.delete_payloads, self.lease, up_to)
 
-    async def close(self) -> None:
-        """Write what is left and let another process become the writer."""
+    async def close(self, *, releases: bool = True) -> None:
+        """Write what is left; let another process write, unless who brought the lease does so."""
         if self._is_closed:
             return
         self._is_closed = True
         if "questions" in self.__dict__:
             self.questions.withdraw_all("the session was closed")
-        await self.ledger.flush()
-        await ask_store(self.store, self.save_settings)
-        await ask_store(self.store, self.store.release, self.lease)
-        self.ledger.close()
+        try:
+            await self.ledger.flush()
+            await ask_store(self.store, self.save_settings)
+        finally:
+            if releases:
+                await ask_store(self.store, self.store.release, self.lease)
+            self.ledger.close()
 
     def _note_opened(self) -> None:
         self.note(
@@ -441,18 +453,12 @@ class Session:
 
     def _recover(self) -> None:
         """Report calls that an earlier writer started and did not finish, once each."""
-        interrupted: set[str] = set()
+        interrupted: list[OpenCall] = []
         for call in self.open_calls():
             if call.state == "started":
-                interrupted.add(call.call_id)
-                doubt = CallInDoubt(
-                    session_id=self.session_id,
-                    at=self.clock(),
-                    call_id=call.call_id,
-                    tool=call.tool,
-                )
-                reopened = CallOpened(replace(call, state="in_doubt"))
-                self.append_soon(entry_of(doubt), (reopened,))
+                interrupted.append(call)
+                doubt, reopened = found_in_doubt(self.store, call, self.session_id, self.clock())
+                self.append_soon(entry_of(doubt), (CallOpened(reopened),))
                 self.announce(doubt)
         if interrupted:
             from toolcrib.session.questions import withdraw_lost
@@ -488,12 +494,3 @@ def check_session_id(session_id: str) -> str:
 def union(first: Iterable[str], second: Iterable[str]) -> list[str]:
     """Both lists without repeats, in order."""
     return list(dict.fromkeys([*first, *second]))
-
-
-def _names(tools: Iterable[str]) -> Iterable[str]:
-    if isinstance(tools, str):
-        raise UsageError(
-            "need_user_approve_tools is a list of names; a plain text would be taken letter "
-            f"by letter: write [{tools!r}]"
-        )
-    return tools

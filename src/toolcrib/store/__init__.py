@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from toolcrib.prices.table import Prices, read_prices
     from toolcrib.store.call_query import CallQuery, CallRow, UsageSum
     from toolcrib.store.memory import MemoryStore
+    from toolcrib.store.postgres.postgres_store import PostgresStore
     from toolcrib.store.retention import Retention
     from toolcrib.store.sqlite import SqliteStore
     from toolcrib.store.store import (
@@ -53,6 +54,7 @@ __all__ = [
     "MemoryStore",
     "OpenCall",
     "OpenCallState",
+    "PostgresStore",
     "Prices",
     "Retention",
     "SessionInfo",
@@ -70,6 +72,7 @@ if not TYPE_CHECKING:
         {
             "toolcrib.store.call_query": ("CallQuery", "CallRow", "UsageSum"),
             "toolcrib.store.memory": ("MemoryStore",),
+            "toolcrib.store.postgres.postgres_store": ("PostgresStore",),
             "toolcrib.prices.table": ("Prices", "read_prices"),
             "toolcrib.store.retention": ("Retention",),
             "toolcrib.store.sqlite": ("SqliteStore",),

@@ -1,20 +1,16 @@
 """Backups of an SQLite store, and what a store or a backup holds, in numbers.
 
 A backup is one file, taken while servers write. It holds the database as it was at one moment and
-the secrets of its open calls. It appears under its name only when it is whole; what a killed
-process left is erased by the next one.
+the secrets of its open calls. It appears under its name only when it is whole.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
-import secrets
 import shutil
 import sqlite3
-from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,8 +19,9 @@ from toolcrib.clock import SYSTEM_CLOCK
 from toolcrib.errors import LedgerBroken, StoreError
 from toolcrib.ledger.record import ChainCheck, Head
 from toolcrib.store.sqlite_reader import Reader
-from toolcrib.store.sqlite_schema import SCHEMA_VERSION, SqliteFile, sync_folder
+from toolcrib.store.sqlite_schema import SCHEMA_VERSION, SqliteFile
 from toolcrib.store.vault import Vault
+from toolcrib.store.whole_file import write_whole
 
 _BUSY_SECONDS: Final = 30.0
 _VAULT_NAME: Final = re.compile(r"[0-9a-f]{32}")
@@ -110,65 +107,10 @@ def _finish_backup(
 
 
 def _written(target: Path, write: Callable[[Path], BackupFacts]) -> BackupFacts:
-    """Let `write` fill a file beside the target, and give it the target's name once it is whole."""
-    if target.exists():
-        raise StoreError(f"{target} is there already; nothing is overwritten, give another path")
-    _erase_leftovers(target)
     try:
-        with _partial_file(target) as partial:
-            facts = write(partial)
-            _sync(partial)
-            # Unlike a rename, a link never takes the place of a file that came meanwhile.
-            os.link(partial, target)
-    except FileExistsError:
-        raise StoreError(f"{target} is there already; nothing is overwritten") from None
-    except OSError as error:
-        raise StoreError(f"{target} cannot be written: {error.strerror}") from error
+        return write_whole(target, write)
     except sqlite3.Error as error:
         raise StoreError(f"{target} was not written: {error}") from error
-    sync_folder(target.absolute().parent)
-    return facts
-
-
-@contextmanager
-def _partial_file(target: Path) -> Generator[Path]:
-    """A new owner-only file, erased in the end and locked for as long as this process lives."""
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    descriptor = os.open(partial, flags, 0o600)
-    try:
-        os.fchmod(descriptor, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield partial
-    finally:
-        for leftover in (partial, Path(f"{partial}-journal"), Path(f"{partial}-wal")):
-            leftover.unlink(missing_ok=True)
-        os.close(descriptor)
-
-
-def _erase_leftovers(target: Path) -> None:
-    """Erase what killed processes left; what a living one writes is locked."""
-    for leftover in target.absolute().parent.glob(f".{_escaped(target.name)}.*.partial"):
-        with suppress(OSError):
-            descriptor = os.open(leftover, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                leftover.unlink()
-                Path(f"{leftover}-journal").unlink(missing_ok=True)
-            finally:
-                os.close(descriptor)
-
-
-def _escaped(name: str) -> str:
-    return re.sub(r"([*?\[])", r"[\1]", name)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -435,4 +435,5 @@ def _actor(actor: Any) -> dict[str, Any]:
 
 
 def _name(text: Any) -> str | None:
-    return None if text is None else str(text)[:_LONGEST_NAME]
+    # A database that keeps text as text has no place for the character 0.
+    return None if text is None else str(text)[:_LONGEST_NAME].replace("\0", "")

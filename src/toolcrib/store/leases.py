@@ -21,6 +21,7 @@ from toolcrib.clock import Clock
 from toolcrib.errors import LeaseHeld, LeaseLost, LedgerBroken, SessionNotFound
 from toolcrib.ledger.record import GENESIS
 from toolcrib.store.codec import encode_settings
+from toolcrib.store.lease_watch import LeaseWatch
 from toolcrib.store.store import Lease
 
 
@@ -118,10 +119,13 @@ def _stat(pid: int) -> tuple[str, str] | None:
 
 
 class Leases:
-    """The leases this store holds. Used only by the store's writer thread."""
+    """The leases this store holds. Used only by the store's writer thread, but for `watch`."""
 
     def __init__(self, clock: Clock, lease_seconds: float) -> None:
         self.clock = clock
+        # A process that stood still finds out by renewing whether anybody took its leases, and
+        # while a file is locked nobody takes them.
+        self.watch = LeaseWatch(lease_seconds, patience_seconds=lease_seconds / 3)
         self._lease_seconds = lease_seconds
         self._leases: dict[str, Lease] = {}
 
@@ -140,6 +144,7 @@ class Leases:
         owner: str | None = None,
     ) -> Lease:
         """Take the lease unless a live process has it; make the session if there is none."""
+        at = self.watch.clock()
         row = connection.execute(
             "SELECT fence, holder, expires_at, head_seq, head_hash FROM sessions"
             " WHERE session_id = ?",
@@ -157,6 +162,7 @@ class Leases:
             # next commit refused.
             lease = self._take_over(connection, session_id, fence + 1)
         self._leases[session_id] = lease
+        self.watch.hold(lease, at=at)
         return lease
 
     def release(self, connection: sqlite3.Connection, lease: Lease) -> None:
@@ -167,15 +173,21 @@ class Leases:
         )
         if self._leases.get(lease.session_id) == lease:
             del self._leases[lease.session_id]
+        self.watch.release(lease)
 
     def release_all(self, connection: sqlite3.Connection) -> None:
         """Let go of everything, when the store closes."""
         for lease in list(self._leases.values()):
             self.release(connection, lease)
 
-    def renew(self, connection: sqlite3.Connection) -> None:
-        """Push the expiry of every lease that is still held."""
+    def renew(self, connection: sqlite3.Connection) -> list[Lease]:
+        """Push the expiry of every lease that is still held; returns those that are not."""
+        lost_leases: list[Lease] = []
         for lease in list(self._leases.values()):
+            if not self.watch.holds(lease):
+                # What ran under it was stopped; whoever wants the session may have it.
+                self.release(connection, lease)
+                continue
             renewed = connection.execute(
                 "UPDATE sessions SET expires_at = ? WHERE session_id = ? AND fence = ?",
                 (self._expiry(), lease.session_id, lease.fence),
@@ -183,6 +195,8 @@ class Leases:
             # Another writer raised the fence, or the session is gone: nothing is left to renew.
             if not renewed:
                 del self._leases[lease.session_id]
+                lost_leases.append(lease)
+        return lost_leases
 
     def _create(
         self,

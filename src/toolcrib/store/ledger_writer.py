@@ -8,7 +8,9 @@ off until somebody reads, so that it costs a call nothing.
 from __future__ import annotations
 
 import asyncio
+import heapq
 import threading
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from toolcrib.errors import LeaseLost
 from toolcrib.ledger.encoding import encode_event
 from toolcrib.ledger.events import Event, ToolInvoked
 from toolcrib.ledger.record import GENESIS, Head, Record, link, seal_payload
+from toolcrib.store.record_marks import MARKED_KINDS, marked
 from toolcrib.store.store import Commit, Effect, Lease
 
 if TYPE_CHECKING:
@@ -193,6 +196,8 @@ class MemoryRecords:
         self._sealing = threading.Lock()
         self._ends: dict[str, int] = {}
         self._ends_known = 0
+        self._marks: dict[str, list[int]] = {}
+        self._marks_known = 0
 
     def extend(self, records: Sequence[Record]) -> None:
         """Add records that were sealed elsewhere and follow the last one here."""
@@ -207,16 +212,37 @@ class MemoryRecords:
         kinds: Collection[str] | None = None,
         newest_first: bool = False,
     ) -> Iterator[Record]:
-        """Records with `after < seq < before`, of these kinds or of all."""
+        """Records with `after < seq < before`, of these kinds or of all. What is appended while
+        they are read is not among them.
+        """
         self._seal()
-        end = None if before is None else max(before - 1, 0)
-        sealed, session_id = self._sealed[after:end], self._session_id
-        numbered = enumerate(sealed, start=after + 1)
+        sealed, session_id, first = self._sealed, self._session_id, max(after, 0)
+        end = len(sealed) if before is None else min(max(before - 1, 0), len(sealed))
+        names = marked(kinds)
+        wanted = None if names or kinds is None else frozenset(kinds)
+        if names:
+            places = self._marked_places(names, first, end, newest_first=newest_first)
+        else:
+            places = range(end - 1, first - 1, -1) if newest_first else range(first, end)
         return (
-            Record(session_id, seq, *facts)
-            for seq, facts in (reversed(list(numbered)) if newest_first else numbered)
-            if kinds is None or facts[0] in kinds
+            Record(session_id, place + 1, *sealed[place])
+            for place in places
+            if wanted is None or sealed[place][0] in wanted
         )
+
+    def _marked_places(
+        self, kinds: Sequence[str], first: int, end: int, *, newest_first: bool
+    ) -> Iterator[int]:
+        """Where the sealed records of these kinds are, in order."""
+        with self._sealing:
+            for place in range(self._marks_known, len(self._sealed)):
+                kind = self._sealed[place][0]
+                if kind in MARKED_KINDS:
+                    self._marks.setdefault(kind, []).append(place)
+            self._marks_known = len(self._sealed)
+            of_kinds = [self._marks.get(kind, []) for kind in kinds]
+        parts = [_span(places, first, end, newest_first=newest_first) for places in of_kinds]
+        return heapq.merge(*parts, reverse=newest_first)
 
     def end_of_call(self, call_id: str) -> Record | None:
         """The record that a call of this id ended."""
@@ -269,6 +295,12 @@ class MemoryRecords:
                 # Not before: an entry that cannot be encoded must not leave a gap.
                 unsealed.popleft()
                 previous = chained
+
+
+def _span(places: list[int], first: int, end: int, *, newest_first: bool) -> Iterator[int]:
+    low, high = bisect_left(places, first), bisect_left(places, end)
+    span = range(high - 1, low - 1, -1) if newest_first else range(low, high)
+    return (places[index] for index in span)
 
 
 class MemoryLedger:

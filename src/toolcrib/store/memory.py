@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, assert_never
@@ -124,6 +124,22 @@ class MemoryStore(MemoryInbox):
             session = self._sessions.get(lease.session_id)
             if session is not None and session.fence == lease.fence:
                 session.is_open = False
+
+    def is_sure(self, lease: Lease) -> bool:
+        """True while the session is open: nobody else can reach it."""
+        with self._lock:
+            session = self._sessions.get(lease.session_id)
+            return session is not None and session.is_open and session.fence == lease.fence
+
+    def watch_lease(self, lease: Lease, on_lost: Callable[[], None]) -> Callable[[], None]:
+        """Only a lease that is void is lost, and that at once: nobody takes one in memory."""
+        if not self.is_sure(lease):
+            on_lost()
+        return lambda: None
+
+    def is_gone(self, holder: str) -> bool:
+        """Always true: what another process had in memory went with it."""
+        return True
 
     def open_ledger(self, lease: Lease) -> MemoryLedger:
         """A ledger that seals entries only when somebody reads them."""

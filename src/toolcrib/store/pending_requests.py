@@ -63,6 +63,7 @@ def _facts(request: dict[str, Any]) -> dict[str, Any]:
         "reason": request["reason"],
         "created_at": request["created_at"],
         "deadline": request["deadline"],
+        "approvable_at": request.get("approvable_at"),
         "parameters": request["parameters"],
         "metadata": request["metadata"],
         "changes": request["changes"],

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, Protocol, get_args, runtime_checkable
 
 from toolcrib.approval.decision import Actor
 from toolcrib.approval.duration import read_duration
@@ -74,6 +74,15 @@ def _seconds(key: str, written: object) -> float:
         raise UsageError(f"retention.{key}: {error}") from None
 
 
+@runtime_checkable
+class WeeklyStore(Protocol):
+    """A store that keeps the records of a week apart, and drops them at once."""
+
+    def drop_empty_weeks(self) -> int:
+        """Drop the weeks whose every session was deleted; returns how many tables went."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Pruned:
     """What was deleted, or would be; and what is old and was left."""
@@ -117,6 +126,8 @@ def prune(
         else:
             is_open.append(info.session_id)
     records = sum(info.head.seq for info in pruned if info.head is not None)
+    if retention.delete == "sessions" and not dry_run and isinstance(store, WeeklyStore):
+        store.drop_empty_weeks()
     names = tuple(info.session_id for info in pruned)
     return Pruned(names, records, tuple(is_open), tuple(waiting))
 

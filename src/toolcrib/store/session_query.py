@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final, cast
@@ -106,6 +107,23 @@ def metadata_of(settings: dict[str, Any]) -> Any:
     for key in METADATA_PATH:
         value = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
     return value
+
+
+def summary_of(row: Sequence[Any]) -> SessionSummary:
+    """A row of a database: the first prompt, the first tool, the numbers of prompts, calls and
+    failures, the cost in billionths of a dollar, and how many requests wait.
+    """
+    prompt, tool, prompts, calls, failures, nanos, waiting = row
+    title, source = titled(prompt, tool)
+    return SessionSummary(
+        title=title,
+        title_source=source,
+        prompts=prompts,
+        calls=calls,
+        failures=failures,
+        waiting=waiting,
+        cost=None if nanos is None else nanos / NANO,
+    )
 
 
 class SessionWords:

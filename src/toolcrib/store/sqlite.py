@@ -18,7 +18,7 @@ from toolcrib.prices.table import Prices, published_prices
 from toolcrib.store import sqlite_rows
 from toolcrib.store.call_query import CallQuery, CallRow, PrincipalUse, SumKey, UsageSum
 from toolcrib.store.codec import unpacked_artifact
-from toolcrib.store.leases import Leases
+from toolcrib.store.leases import Holder, Leases, is_gone
 from toolcrib.store.ledger_writer import DurableLedger
 from toolcrib.store.session_query import EVERY_SESSION, SessionQuery, SessionSummary
 from toolcrib.store.sqlite_call_reader import CallIndexReader
@@ -130,6 +130,19 @@ class SqliteStore:
         """Stop being the writer; a void lease is ignored."""
         if not self._is_forked():
             self._writer.run(lambda conn: self._leases.release(conn, lease))
+
+    def is_sure(self, lease: Lease) -> bool:
+        """True while no other process can have taken the lease."""
+        return self._leases.watch.is_sure(lease)
+
+    def watch_lease(self, lease: Lease, on_lost: Callable[[], None]) -> Callable[[], None]:
+        """Tell when the lease was taken, or could not be renewed until it was over."""
+        return self._leases.watch.watch(lease, on_lost)
+
+    def is_gone(self, holder: str) -> bool:
+        """True for a process of this machine that has ended."""
+        process = Holder.parse(holder)
+        return process is not None and is_gone(process)
 
     def open_ledger(self, lease: Lease) -> DurableLedger:
         """A ledger whose entries the writer thread commits."""

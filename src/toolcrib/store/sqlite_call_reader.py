@@ -15,6 +15,14 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from toolcrib.failures import FAILURE_KINDS
+from toolcrib.store.call_codes import (
+    ACTORS,
+    DECISIONS,
+    KINDS,
+    OPEN_NUMBERS,
+    STATUSES,
+    status_numbers,
+)
 from toolcrib.store.call_query import (
     FAILED_STATUSES,
     NANO,
@@ -34,17 +42,7 @@ from toolcrib.store.call_query import (
     uses_of,
 )
 from toolcrib.store.codec import decode_open_call
-from toolcrib.store.sqlite_calls import (
-    ACTORS,
-    COLUMNS,
-    DECISIONS,
-    KINDS,
-    OPEN_NUMBERS,
-    STATUSES,
-    Row,
-    names_of,
-    row_of,
-)
+from toolcrib.store.sqlite_calls import COLUMNS, Row, names_of, row_of
 from toolcrib.store.sqlite_schema import SqliteFile
 from toolcrib.store.store import StorePage
 from toolcrib.store.vault import Vault
@@ -54,7 +52,9 @@ _NOBODY: Final = -1
 _MOST_BRANCHES: Final = 64
 """So many names that a pattern matches are looked for one by one; more, in one run over all."""
 _MOST_RECORDS: Final = 20_000
-"""A session of so many records is read by them; a longer one, in one run over all calls."""
+"""All calls of a session of so many records are looked through; in a longer one, those with a rarer
+property are looked for among the calls of all sessions that have it.
+"""
 _LAST_ID: Final = 2**63 - 1
 _RUNNING_FROM: Final = 2**62
 """Numbers of calls that only run, which have none in the index."""
@@ -95,8 +95,7 @@ _CALLERS: Final = (
 class Branch:
     """One statement of a query: the index that it reads, and its conditions."""
 
-    index: str | None
-    """None: the rows of a session, by its records, sorted afterwards."""
+    index: str
     conditions: tuple[str, ...]
     parameters: tuple[object, ...]
 
@@ -214,12 +213,7 @@ def page_statements(
     statements: list[tuple[str, tuple[object, ...]]] = []
     for branch in branches_of(connection, query):
         where = " AND ".join([*branch.conditions, f"(at, id) {sign} (?, ?)"])
-        source = (
-            f"calls INDEXED BY {branch.index}"
-            if branch.index
-            else "(SELECT id AS record FROM records WHERE session_id = ?) CROSS JOIN calls"
-            " ON calls.id = record"
-        )
+        source = f"calls INDEXED BY {branch.index}"
         ids = f"SELECT id FROM {source} WHERE {where} ORDER BY at {order}, id {order} LIMIT ?"
         statement = f"SELECT {COLUMNS} FROM calls WHERE id IN ({ids})"
         statements.append((statement, (*branch.parameters, *place, limit)))
@@ -230,14 +224,17 @@ def branches_of(connection: sqlite3.Connection, query: CallQuery) -> list[Branch
     """The statements of a query: one, or one for each status or tool that it asks for."""
     conditions, parameters = _conditions(connection, query)
     whole = Branch("calls_by_time", conditions, parameters)
+    of_session = Branch("calls_by_session", conditions, parameters)
     if query.session_id is not None and _is_short(connection, query.session_id):
-        return [Branch(None, conditions, (query.session_id, *parameters))]
+        return [of_session]
     if query.min_cost is not None:
         return [Branch("calls_by_cost", (*conditions, "nanos IS NOT NULL"), parameters)]
     if query.approver is not None:
         return [Branch("calls_by_approver", conditions, parameters)]
     if query.failure is not None or (query.statuses and "completed" not in query.statuses):
         return _status_branches(query.statuses or ("failed", "denied"), whole)
+    if query.session_id is not None:
+        return [of_session]
     if query.tool is not None:
         return _tool_branches(connection, query.tool, whole)
     for column, value in (
@@ -251,7 +248,7 @@ def branches_of(connection: sqlite3.Connection, query: CallQuery) -> list[Branch
 
 
 def _is_short(connection: sqlite3.Connection, session_id: str) -> bool:
-    """Whether a session has so few records that reading them takes less than an index of all."""
+    """Whether a session has so few records that its calls are soon looked through."""
     row = connection.execute(
         "SELECT head_seq FROM sessions WHERE session_id = ?", (session_id,)
     ).fetchone()
@@ -317,17 +314,13 @@ def _conditions(
     wanted.extend((condition, bound) for condition, bound in bounds if bound is not None)
     conditions = [condition for condition, _ in wanted]
     if query.statuses:
-        conditions.append(f"status IN ({_status_numbers(query.statuses)})")
+        conditions.append(f"status IN ({status_numbers(query.statuses)})")
     if query.tool is not None:
         numbers = ", ".join(map(str, _tools(connection, query.tool)))
         conditions.append(f"tool IN ({numbers})")
     if is_sum:
         conditions.append(f"status <> {STATUSES.index('running')}")
     return tuple(conditions), tuple(value for _, value in wanted)
-
-
-def _status_numbers(statuses: Sequence[str]) -> str:
-    return ", ".join(str(STATUSES.index(status)) for status in STATUSES if status in statuses)
 
 
 def _number(connection: sqlite3.Connection, kind: str, name: str) -> int:
@@ -345,7 +338,7 @@ def _totals(key: SumKey, where: str) -> str:
     spender = f"kind = {tool}" if kind_summed(key) == "tool" else billed
     return (
         f"SELECT {_SUM_KEYS[key]} AS key, total(kind = {tool}),"
-        f" total(kind = {tool} AND status IN ({_status_numbers(sorted(FAILED_STATUSES))})),"
+        f" total(kind = {tool} AND status IN ({status_numbers(sorted(FAILED_STATUSES))})),"
         f" total(waited), total(kind = {model}),"
         f" total(CASE WHEN {spender} THEN input_tokens END),"
         f" total(CASE WHEN {spender} THEN output_tokens END),"

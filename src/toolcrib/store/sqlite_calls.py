@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final
 
-from toolcrib.approval.decision import ActorKind
 from toolcrib.failures import FAILURE_KINDS
 from toolcrib.ledger.encoding import read_payload
 from toolcrib.ledger.events import CallInDoubt, CallStarted
 from toolcrib.ledger.prompt_events import ModelResponded
 from toolcrib.ledger.record import Record
 from toolcrib.prices.table import Prices
+from toolcrib.store.call_codes import (
+    ACTORS,
+    DECISIONS,
+    KINDS,
+    OPEN_NUMBERS,
+    STATUSES,
+    choice_of,
+    code_of,
+)
 from toolcrib.store.call_index import (
     INDEXED_KINDS,
     PROMPT_KINDS,
@@ -28,30 +36,12 @@ from toolcrib.store.call_index import (
     resumed,
     with_spent,
 )
-from toolcrib.store.call_query import (
-    NANO,
-    OPEN_STATUSES,
-    ROW_DECISIONS,
-    ROW_STATUSES,
-    CallRow,
-    RowKind,
-    is_hosted,
-)
+from toolcrib.store.call_query import NANO, OPEN_STATUSES, CallRow, is_hosted
 from toolcrib.store.sqlite_summaries import SummaryChanges
 
-T = TypeVar("T")
 Row = tuple[Any, ...]
 PriceSource = Callable[[], Prices]
 """Where prices come from, asked when the first request to a model is written."""
-
-# Numbers of these are in files: a new one goes to the end.
-KINDS: Final[tuple[RowKind, ...]] = ("tool", "model")
-STATUSES: Final = ROW_STATUSES
-DECISIONS: Final = ROW_DECISIONS
-ACTORS: Final[tuple[ActorKind, ...]] = get_args(ActorKind)
-OPEN_NUMBERS: Final = ", ".join(
-    str(number) for number, status in enumerate(STATUSES) if status in OPEN_STATUSES
-)
 
 COLUMNS: Final = (
     "id, session, seq, last_seq, kind, at, status, call_id, owner, principal, transport, tool,"
@@ -272,9 +262,9 @@ class CallChanges:
             number("tool", row.tool),
             number("source", row.source),
             number("model", row.model),
-            None if row.failure is None else FAILURE_KINDS.index(row.failure),
-            None if row.decision is None else DECISIONS.index(row.decision),
-            None if row.decided_by is None else ACTORS.index(row.decided_by),
+            code_of(FAILURE_KINDS, row.failure),
+            code_of(DECISIONS, row.decision),
+            code_of(ACTORS, row.decided_by),
             number("actor", row.approver),
             row.duration_seconds,
             row.waited_seconds,
@@ -307,9 +297,9 @@ def row_of(row: Row, names: Mapping[int, str]) -> CallRow:
         session_id=names[row[1]],
         seq=row[2],
         last_seq=row[3],
-        kind=_choice(KINDS, row[4]) or "tool",
+        kind=choice_of(KINDS, row[4]) or "tool",
         at=row[5],
-        status=_choice(STATUSES, row[6]) or "in_doubt",
+        status=choice_of(STATUSES, row[6]) or "in_doubt",
         call_id=row[7],
         owner=names.get(row[8]),
         principal=names.get(row[9]),
@@ -317,9 +307,9 @@ def row_of(row: Row, names: Mapping[int, str]) -> CallRow:
         tool=names.get(row[11]),
         source=names.get(row[12]),
         model=names.get(row[13]),
-        failure=_choice(FAILURE_KINDS, row[14]),
-        decision=_choice(DECISIONS, row[15]),
-        decided_by=_choice(ACTORS, row[16]),
+        failure=choice_of(FAILURE_KINDS, row[14]),
+        decision=choice_of(DECISIONS, row[15]),
+        decided_by=choice_of(ACTORS, row[16]),
         approver=names.get(row[17]),
         duration_seconds=row[18],
         waited_seconds=row[19],
@@ -330,11 +320,6 @@ def row_of(row: Row, names: Mapping[int, str]) -> CallRow:
         cost=None if row[24] is None else row[24] / NANO,
         prices=names.get(row[25]),
     )
-
-
-def _choice(choices: Sequence[T], number: int | None) -> T | None:
-    """What a number in a row stands for; None for one that a newer version wrote."""
-    return choices[number] if number is not None and number < len(choices) else None
 
 
 _RECORDS: Final = (

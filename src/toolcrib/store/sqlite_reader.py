@@ -13,20 +13,19 @@ from toolcrib.errors import LedgerBroken, SessionNotFound, StoreError
 from toolcrib.ledger.record import Head, Record
 from toolcrib.store.codec import decode_open_call, decode_settings
 from toolcrib.store.leases import is_held
-from toolcrib.store.session_query import SessionQuery, SessionSummary
-from toolcrib.store.sqlite_schema import IS_RARE, RARE_KINDS, SqliteFile
+from toolcrib.store.record_marks import MARKED_LIST, first_rows, marked, more_rows
+from toolcrib.store.session_query import SessionQuery, SessionSummary, summary_of
+from toolcrib.store.sqlite_schema import SqliteFile
 from toolcrib.store.sqlite_summaries import (
     casefold,
     session_conditions,
     summaries_statement,
-    summary_of,
 )
 from toolcrib.store.store import OpenCall, SessionInfo, StorePage
 from toolcrib.store.vault import Vault
 
 Row = tuple[Any, ...]
 
-_ROWS_AT_ONCE = 500
 _SESSIONS = (
     "SELECT s.session_id, s.created_at, s.settings, s.head_seq, s.head_hash, s.holder,"
     " s.expires_at, s.owner, s.rowid FROM sessions s"
@@ -35,16 +34,15 @@ _FIELDS = (
     "SELECT r.session_id, r.seq, r.kind, r.at, r.call_id, p.payload, r.payload_digest, r.previous,"
     " r.hash FROM records r"
 )
-_JOINED = "LEFT JOIN payloads p ON p.id = r.id WHERE r.session_id = ? AND r.seq > ? AND r.seq < ?"
-_RECORDS = f"{_FIELDS} {_JOINED}"
-_RARE_RECORDS = f"{_FIELDS} INDEXED BY rare_records {_JOINED} AND r.{IS_RARE}"
+_JOINED = "LEFT JOIN payloads p ON p.id = r.id"
+_RECORDS = f"{_FIELDS} {_JOINED} WHERE r.session_id = ?1 AND r.seq > ?2 AND r.seq < ?3"
+_MARKED_FIELDS = _FIELDS.replace(" FROM records r", "")
 ENDED_CALL = (
     f"{_FIELDS} INDEXED BY ended_calls LEFT JOIN payloads p ON p.id = r.id"
     " WHERE r.session_id = ? AND r.call_id = ? AND r.kind = 'tool.invoked'"
     " ORDER BY r.id DESC LIMIT 1"
 )
 _IS_OPEN = "SELECT 1 FROM open_calls WHERE session_id = ? AND call_id = ?"
-_RARE_KINDS = frozenset(RARE_KINDS)
 _NO_END = 2**63 - 1
 _OPEN_CALLS = "SELECT fact, vault FROM open_calls WHERE session_id = ? ORDER BY opened"
 _RECORD_SHAPES = {
@@ -102,7 +100,7 @@ class Reader:
     def summaries(self, session_ids: Collection[str]) -> dict[str, SessionSummary]:
         """The titles and counts of these sessions."""
         rows = self.rows(summaries_statement(session_ids), *session_ids)
-        return {row[0]: summary_of(row) for row in rows}
+        return {row[0]: summary_of(row[1:]) for row in rows}
 
     def _search(self, read: Callable[[sqlite3.Connection], list[Row]]) -> list[Row]:
         """Read on a connection of its own: a search may take long, and delays no other read."""
@@ -143,22 +141,20 @@ class Reader:
         newest_first: bool = False,
     ) -> Iterator[Record]:
         """Records in order, some rows at a time: a ledger is not loaded whole."""
-        names = sorted(kinds or ())
-        of_kinds = "" if kinds is None else f" AND r.kind IN ({', '.join('?' * len(names))})"
-        order = "DESC" if newest_first else "ASC"
-        is_rare = bool(names) and _RARE_KINDS.issuperset(names)
-        selected = _RARE_RECORDS if is_rare else _RECORDS
-        statement = f"{selected}{of_kinds} ORDER BY r.seq {order} LIMIT ?"
+        statement = records_statement(kinds, newest_first=newest_first)
+        names = () if marked(kinds) else sorted(set(kinds or ()))
         before = _NO_END if before is None else before
         left = _NO_END if limit is None else limit
+        most = first_rows(newest_first=newest_first)
         while left > 0:
-            count = min(left, _ROWS_AT_ONCE)
-            rows = self.rows(statement, session_id, after, before, *names, count)
+            count = min(left, most)
+            rows = self.rows(statement, session_id, after, before, count, *names)
             for row in rows:
                 yield _record(row)
             if len(rows) < count:
                 return
             left -= count
+            most = more_rows(most)
             last = rows[-1][1]
             after, before = (after, last) if newest_first else (last, before)
 
@@ -211,6 +207,32 @@ class Reader:
             is_held(holder, expires_at, self._clock()),
             owner,
         )
+
+
+def records_statement(kinds: Collection[str] | None, *, newest_first: bool) -> str:
+    """The statement for some records: of a session ?1, after ?2 and before ?3, at most ?4, and of
+    the kinds that follow, unless an index has them all.
+    """
+    order = "DESC" if newest_first else "ASC"
+    names = marked(kinds)
+    if not names:
+        numbers = ", ".join(f"?{number}" for number in range(5, 5 + len(set(kinds or ()))))
+        of_kinds = "" if kinds is None else f" AND r.kind IN ({numbers})"
+        return f"{_RECORDS}{of_kinds} ORDER BY r.seq {order} LIMIT ?4"
+    # The newest of each kind by the index, then the newest of these: nothing between is read. A
+    # partial index is used only where its condition is written out.
+    of_each = " UNION ALL ".join(
+        "SELECT * FROM (SELECT id, seq FROM records INDEXED BY marked_records"
+        f" WHERE session_id = ?1 AND kind = '{name}' AND kind IN ({MARKED_LIST})"
+        " AND seq > ?2 AND seq < ?3"
+        f" ORDER BY seq {order} LIMIT ?4)"
+        for name in names
+    )
+    wanted = f"SELECT id FROM ({of_each}) ORDER BY seq {order} LIMIT ?4"
+    return (
+        f"{_MARKED_FIELDS} FROM ({wanted}) m CROSS JOIN records r ON r.id = m.id {_JOINED}"
+        f" ORDER BY r.seq {order}"
+    )
 
 
 def _record(row: Row) -> Record:

@@ -436,7 +436,8 @@ def claim_key(connection: sqlite3.Connection, claim: KeyClaim) -> KeyClaim | Non
     row = connection.execute(f"SELECT * FROM keys WHERE {_KEY}", _key_of(claim)).fetchone()
     if row is not None:
         return KeyClaim(*row)
-    connection.execute(f"INSERT INTO keys VALUES ({', '.join('?' * 8)})", astuple(claim))
+    # All but the holder: the processes that share a file tell by its leases who is gone.
+    connection.execute(f"INSERT INTO keys VALUES ({', '.join('?' * 8)})", astuple(claim)[:8])
     return None
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from toolcrib.errors import StoreError
+from toolcrib.store.record_marks import MARKED_LIST
 
 Synchronous = Literal["normal", "starts", "full"]
 """What waits for the disk: nothing, the starts of calls that may have effects, or every commit."""
@@ -178,19 +179,9 @@ CREATE TABLE prompts (
 ) WITHOUT ROWID;
 """
 
-RARE_KINDS = (
-    "container.expired",
-    "container.used",
-    "files.staged",
-    "history.compacted",
-    "session.payloads_deleted",
-)
-"""Kinds of records that are looked for in long ledgers and are few there: an index has them."""
-
-IS_RARE = f"kind IN ({', '.join(map(repr, RARE_KINDS))})"
-
-_VERSION_4 = f"""
-CREATE INDEX rare_records ON records (session_id, seq) WHERE {IS_RARE};
+_VERSION_4 = """
+CREATE INDEX rare_records ON records (session_id, seq) WHERE kind IN ('container.expired',
+    'container.used', 'files.staged', 'history.compacted', 'session.payloads_deleted');
 """
 
 _VERSION_5 = """
@@ -215,7 +206,26 @@ CREATE INDEX approvals_in_order ON approvals (state, {BY_DEADLINE}, filed);
 CREATE INDEX approvals_by_tool ON approvals ({TOOL_NAME}, filed);
 """
 
-_MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
+_VERSION_7 = f"""
+DROP INDEX rare_records;
+CREATE INDEX marked_records ON records (session_id, kind, seq) WHERE kind IN ({MARKED_LIST});
+"""
+
+# Narrow, because every call writes it: a session is looked through for the rarer filters.
+_VERSION_8 = """
+CREATE INDEX calls_by_session ON calls (session, at, id, kind);
+"""
+
+_MIGRATIONS = (
+    _VERSION_1,
+    _VERSION_2,
+    _VERSION_3,
+    _VERSION_4,
+    _VERSION_5,
+    _VERSION_6,
+    _VERSION_7,
+    _VERSION_8,
+)
 """What leads from each version to the next; a new file goes through all of them, so that new and
 migrated files are laid out alike. Statements end with a semicolon and hold no other.
 """

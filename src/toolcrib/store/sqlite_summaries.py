@@ -5,20 +5,15 @@ made of, and read by listings.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any, Final
 
 from toolcrib.ledger.encoding import read_payload
 from toolcrib.ledger.prompt_events import PromptStarted
 from toolcrib.ledger.record import Record
-from toolcrib.store.call_query import FAILED_STATUSES, NANO, ROW_STATUSES, CallRow
-from toolcrib.store.session_query import (
-    METADATA_PATH,
-    SessionCount,
-    SessionQuery,
-    SessionSummary,
-    titled,
-)
+from toolcrib.store.call_codes import status_numbers
+from toolcrib.store.call_query import FAILED_STATUSES, CallRow
+from toolcrib.store.session_query import METADATA_PATH, SessionCount, SessionQuery
 
 Condition = tuple[str, tuple[object, ...]]
 """A part of a WHERE and its parameters."""
@@ -36,10 +31,8 @@ _PROMPTS: Final = (
     " r.hash FROM records r JOIN payloads p ON p.id = r.id"
     f" WHERE r.session_id = ? AND r.kind = '{PromptStarted.kind}' ORDER BY r.seq"
 )
-_FAILED: Final = ", ".join(
-    str(number) for number, status in enumerate(ROW_STATUSES) if status in FAILED_STATUSES
-)
-# The kinds are the numbers of `sqlite_calls.KINDS`: 0 is a tool, 1 a model. A provider-run call is
+_FAILED: Final = status_numbers(sorted(FAILED_STATUSES))
+# The kinds are the numbers of `call_codes.KINDS`: 0 is a tool, 1 a model. A provider-run call is
 # one without tokens of its own.
 _TOTALS: Final = (
     f"SELECT total(kind = 0), total(kind = 0 AND status IN ({_FAILED})),"
@@ -120,21 +113,6 @@ def count_again(connection: sqlite3.Connection, session_id: str) -> None:
 def summaries_statement(session_ids: Collection[str]) -> str:
     """The statement that reads the counts of so many sessions, whose ids are its parameters."""
     return f"{_READ} WHERE s.session_id IN ({', '.join('?' * len(session_ids))})"
-
-
-def summary_of(row: Sequence[Any]) -> SessionSummary:
-    """A row of that statement."""
-    _, prompt, tool, prompts, calls, failures, nanos, waiting = row
-    title, source = titled(prompt, tool)
-    return SessionSummary(
-        title=title,
-        title_source=source,
-        prompts=prompts,
-        calls=calls,
-        failures=failures,
-        waiting=waiting,
-        cost=None if nanos is None else nanos / NANO,
-    )
 
 
 def session_conditions(connection: sqlite3.Connection, query: SessionQuery) -> list[Condition]:

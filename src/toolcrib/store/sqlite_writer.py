@@ -17,7 +17,7 @@ from toolcrib.store.leases import Leases
 from toolcrib.store.sqlite_calls import PriceSource
 from toolcrib.store.sqlite_rows import expire, write_commits
 from toolcrib.store.sqlite_schema import SqliteFile
-from toolcrib.store.store import CallOpened, Commit, CommitSource
+from toolcrib.store.store import CallOpened, Commit, CommitSource, Lease
 from toolcrib.store.vault import Vault, VaultChanges
 
 T = TypeVar("T")
@@ -107,6 +107,7 @@ class Writer:
             while self._round(connection):
                 pass
             self._transaction(connection, self._leases.release_all)
+            self._leases.watch.close()
         except Exception:
             _log.exception("the leases of %s were not released", self._file.path)
         finally:
@@ -115,14 +116,19 @@ class Writer:
     def _round(self, connection: sqlite3.Connection) -> bool:
         """Do everything that waits now; false once the store is closing."""
         jobs, sources, is_closing = self._take()
-        # Commits first: a job sees everything that was scheduled before it.
+        # A process that stood still first finds out which of its leases it still has.
+        self._renew_in_time(connection)
+        # Commits before jobs: a job sees everything that was scheduled before it.
         if sources:
             self._commit(connection, sources)
         for job in jobs:
             self._do(connection, job)
+        self._renew_in_time(connection)
+        return not is_closing
+
+    def _renew_in_time(self, connection: sqlite3.Connection) -> None:
         if self._leases.has_any and time.monotonic() >= self._renew_at:
             self._renew(connection)
-        return not is_closing
 
     def _take(self) -> tuple[list[_WriterJob], list[CommitSource], bool]:
         jobs: list[_WriterJob] = []
@@ -154,6 +160,8 @@ class Writer:
             errors = [self._write(connection, [commit]) for commit in drained]
         else:
             errors = [error] * len(drained)
+        # A commit may have waited long for the file; who goes on after it needs a lease in time.
+        self._renew_in_time(connection)
         for (source, _), outcome in zip(drained, errors, strict=True):
             _settled(source, self._explained(outcome) if outcome else None)
 
@@ -224,18 +232,25 @@ class Writer:
         self._renew_at = time.monotonic() + self._renew_seconds
         vault = VaultChanges(self._vault)
 
-        def renew(connection: sqlite3.Connection) -> None:
-            self._leases.renew(connection)
+        def renew(connection: sqlite3.Connection) -> list[Lease]:
+            lost = self._leases.renew(connection)
             # Noticed now, so that a clock that is set back later revives nothing.
             expire(connection, self._leases.clock(), vault)
+            return lost
 
+        watch = self._leases.watch
+        at = watch.clock()
         try:
-            self._transaction(connection, renew)
+            lost = self._transaction(connection, renew)
             vault.committed()
         except Exception:
             vault.rolled_back()
             # The lease still holds until it expires; the next round tries again.
             _log.exception("the leases on %s were not renewed", self._file.path)
+            return
+        watch.renew(at)
+        for lease in lost:
+            watch.lose(lease)
 
     def _refuse_all(self, error: StoreError) -> None:
         # Until the store closes, so that nobody waits for a thread that has ended.

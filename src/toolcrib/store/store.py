@@ -1,7 +1,7 @@
 """The seam to storage: the protocol of a store, and the facts that pass through it.
 
-`Store` is composed of five small protocols: ledgers, calls, approvals, grants, keys. One rule binds
-every store: a commit follows exactly the record at which the ledger ends.
+`Store` is composed of small protocols: ledgers, leases, calls, approvals, grants, keys. One rule
+binds every store: a commit follows exactly the record at which the ledger ends.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from toolcrib.approval.caller import NOBODY, Caller
 from toolcrib.approval.decision import Actor, ApprovalRequest, Ballot, Decided
 from toolcrib.errors import LeaseHeld
 from toolcrib.ledger.record import Head, Record
+from toolcrib.store.lease_watch import LeaseStore
 from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
@@ -30,17 +31,14 @@ T = TypeVar("T")
 OpenCallState = Literal["waiting", "started", "deferred", "in_doubt"]
 ApprovalState = Literal["pending", "decided", "used"]
 TitleSource = Literal["prompt", "call"]
-"""What the title of a session is: the words of its first prompt, or the name of the first tool that
-was called.
-"""
+"""What the title of a session is: the words of its first prompt, or the name of its first tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
     """A call that has begun and not ended, with its real frozen arguments.
 
-    It lies beside the ledger only while the call is open, so that the call can go on in another
-    process, and is erased when the call finishes.
+    It lies beside the ledger only while the call is open: the call can go on in another process.
     """
 
     call_id: str
@@ -66,6 +64,10 @@ class OpenCall:
     """The parts of the tool's identity, to say what changed when the call is taken up."""
     request_digest: str | None = None
     """What they asked for, when they gave the call its id."""
+    process: str | None = None
+    """The holder of the lease under which it was started last."""
+    may_run_until: float | None = None
+    """When its handler must have ended; None for one in doubt whose process certainly has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,8 @@ class KeyClaim:
     """The last turn of the session before the work began."""
     outcome: bytes | None = None
     """JSON; None until the work has ended."""
+    holder: str | None = None
+    """The replica that does the work, on a shared store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +177,13 @@ class FiledApproval:
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """A session as listings show it."""
+    """A session as listings show it; `is_open` while a live process holds the lease."""
 
     session_id: str
     created_at: float
     head: Head | None
     settings: dict[str, Any]
     is_open: bool
-    """True while a live process holds the lease."""
     owner: str | None = None
     """The principal that made it; None when the process itself did."""
 
@@ -446,16 +449,17 @@ class KeyStore(Protocol):
     def claim_key(self, claim: KeyClaim) -> KeyClaim | None:
         """Save a claim unless there is one of the same principal, operation and key; returns that.
 
-        Of several claimants exactly one gets None.
+        Of several claimants exactly one gets None. On a shared store one of them becomes the holder
+        of an unsettled claim with the same parameters once its holder is gone.
         """
         ...
 
     def settle_key(self, claim: KeyClaim) -> None:
-        """Save the outcome of a claim."""
+        """Save the outcome of a claim, None for none, and that nobody holds it any more."""
         ...
 
     def release_key(self, claim: KeyClaim) -> None:
-        """Forget a claim: nothing was done."""
+        """Forget a claim: nothing was done. One that got another holder meanwhile stays."""
         ...
 
     def forget_keys(self, lease: Lease) -> None:
@@ -463,11 +467,9 @@ class KeyStore(Protocol):
         ...
 
 
-class Store(LedgerStore, CallStore, ApprovalStore, GrantStore, KeyStore, Protocol):
-    """Where sessions live. Every method may be called from any thread.
-
-    This is all that the rest of the package uses of a store: sessions, executors, approvals,
-    resuming and restoring need nothing beyond it.
+class Store(LedgerStore, LeaseStore, CallStore, ApprovalStore, GrantStore, KeyStore, Protocol):
+    """Where sessions live. Every method may be called from any thread. The rest of the package uses
+    nothing of a store beyond this.
     """
 
     @property
@@ -492,9 +494,7 @@ def check_end(session_id: str, seq: int, last_seq: int | None) -> None:
 
 
 async def ask_store(store: Store, function: Callable[..., T], *args: Any) -> T:
-    """Run a function that reads or writes the store: in a thread when it may touch a disk, so that
-    the event loop goes on meanwhile.
-    """
+    """Run a function that reads or writes the store, in a thread when it may touch a disk."""
     if not store.is_durable:
         return function(*args)
     return await asyncio.to_thread(function, *args)

@@ -20,7 +20,7 @@ from toolcrib.ledger.events import (
     SessionRestored,
     SettingsSaved,
 )
-from toolcrib.ledger.record import ChainCheck, Head, Record
+from toolcrib.ledger.record import GENESIS, ChainCheck, Head, Record, end_of
 from toolcrib.store.codec import encode_settings
 from toolcrib.store.store import every
 
@@ -78,6 +78,20 @@ def verify_session(store: Store, session_id: str, heads: Iterable[Head] = ()) ->
     settings.end(info)
     _check_index(store, session_id, fold, chain.missing.deleted_up_to)
     return VerifiedSession(head, count, chain.missing.deleted, len(kept))
+
+
+def check_last_record(store: Store, info: SessionInfo) -> None:
+    """Raise `LedgerBroken` unless the last record is the one that the session's row names: else
+    something was cut off.
+    """
+    newest = next(iter(store.records(info.session_id, limit=1, newest_first=True)), None)
+    seq, digest = end_of(info.head)
+    if (newest.seq if newest else 0, newest.hash if newest else GENESIS) != (seq, digest):
+        raise LedgerBroken(
+            f"the ledger of session {info.session_id!r} should end at record {seq} but does not; "
+            "run `toolcrib audit verify`",
+            seq=seq,
+        )
 
 
 def _check_index(store: Store, session_id: str, fold: CallFold, deleted_up_to: int) -> None:

@@ -85,8 +85,7 @@ async def _ping(peer: Peer, params: Nothing) -> Nothing:
 
 async def _subscribe(peer: Peer, params: Subscribe) -> Subscribed:
     """Send the events of a session: the recorded ones, then those that happen."""
-    await peer.runtime.service.wake(params.session_id, peer.who)
-    reader = peer.runtime.service.follow(params.session_id, params.after, peer.who)
+    reader = await peer.runtime.service.open_reader(params.session_id, params.after, peer.who)
     peer.subscriptions.begin(params.session_id, params.after, reader)
     return Subscribed(session_id=params.session_id, after=params.after)
 

@@ -13,7 +13,7 @@ from toolcrib.runtime.event_reader import GAP, Envelope
 from toolcrib.transports.jsonrpc import notification_frame
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.event_reader import EventReader
+    from toolcrib.runtime.event_reader import SessionReader
 
 
 EVENT = "event"
@@ -37,7 +37,7 @@ class Subscriptions:
         self._outbox = outbox
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def begin(self, session_id: str, after: int, reader: EventReader) -> None:
+    def begin(self, session_id: str, after: int, reader: SessionReader) -> None:
         """Subscribe to a session; an earlier subscription to it ends."""
         self.end(session_id)
         task = asyncio.ensure_future(self._follow(session_id, after, reader))
@@ -55,12 +55,12 @@ class Subscriptions:
         for session_id in list(self._tasks):
             self.end(session_id)
 
-    def _forget(self, session_id: str, reader: EventReader, done: asyncio.Task[None]) -> None:
+    def _forget(self, session_id: str, reader: SessionReader, done: asyncio.Task[None]) -> None:
         reader.close()
         if self._tasks.get(session_id) is done:
             del self._tasks[session_id]
 
-    async def _follow(self, session_id: str, after: int, reader: EventReader) -> None:
+    async def _follow(self, session_id: str, after: int, reader: SessionReader) -> None:
         seen, is_cut = after, False
         try:
             async for envelope in reader:

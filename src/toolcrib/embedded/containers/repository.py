@@ -23,7 +23,7 @@ from toolcrib.embedded.containers.interpreter_pool import (
     InterpreterPool,
     installed,
 )
-from toolcrib.embedded.database import SweepInterval, new_id
+from toolcrib.embedded.database import SweepInterval
 from toolcrib.embedded.faults import invalid, missing
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox.command import MEBIBYTE, SandboxLimits
@@ -92,7 +92,7 @@ class ContainerRepository:
         ]
         now = int(self._clock())
         container = Container(
-            id=new_id("cntr"),
+            id=self._database.new_id("cntr"),
             name=options.name,
             status="running",
             created_at=now,
@@ -119,9 +119,9 @@ class ContainerRepository:
             ).fetchone()
         )
         if row is None:
-            raise missing("Container", container_id)
+            raise missing("Container", container_id, here=self._database.place)
         container = Container.of(row)
-        access.check(container.owner, missing("Container", container_id))
+        access.check(container.owner, missing("Container", container_id, here=self._database.place))
         return container
 
     async def use(self, container_id: str, access: ResourceAccess) -> Container:

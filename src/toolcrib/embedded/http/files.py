@@ -78,7 +78,7 @@ class FileRoutes:
 
     async def _content(self, request: Request) -> Response:
         stored = await self._file(request)
-        path = self._provider.files.path(stored)
+        path = await self._provider.files.path(stored)
         return attachment(stored.filename, stored.bytes, path)
 
     async def _file(self, request: Request) -> StoredFile:

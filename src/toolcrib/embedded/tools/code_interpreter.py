@@ -130,7 +130,7 @@ class _OpenCodeInterpreter:
         writer.finish_item(index, status="completed", outputs=outputs)
         return ToolAnswer(
             item_id,
-            _told(executed, files, is_anew=is_anew),
+            _told(executed, files, self._place.take_loss(), is_anew=is_anew),
             _value(executed, files, container),
             [
                 ContainerFileSource(container.id, file.id, file.filename, file.path)
@@ -184,8 +184,15 @@ def _outputs(executed: ExecutionResult, images: Sequence[bytes]) -> list[dict[st
     return outputs
 
 
-def _told(executed: ExecutionResult, files: Sequence[ContainerFile], *, is_anew: bool) -> str:
+def _told(
+    executed: ExecutionResult,
+    files: Sequence[ContainerFile],
+    loss: str | None,
+    *,
+    is_anew: bool,
+) -> str:
     parts = ["(Python was restarted: the variables of earlier calls are gone.)"] if is_anew else []
+    parts += [] if loss is None else [loss]
     parts.append(executed.logs or "(no output)")
     if executed.was_cut:
         parts.append("(the output was longer and was cut)")

@@ -134,7 +134,7 @@ class _OpenShell:
         _finish(writer, call_id, action, outputs)
         return ToolAnswer(
             item_id,
-            _told(outputs),
+            _told(outputs, self._place.take_loss()),
             {"outputs": outputs, "container_id": container.id},
             [
                 ContainerFileSource(container.id, file.id, file.filename, file.path)
@@ -223,8 +223,8 @@ def _output(finished: CommandResult, most: int) -> dict[str, Any]:
     }
 
 
-def _told(outputs: Sequence[Mapping[str, Any]]) -> str:
-    parts: list[str] = []
+def _told(outputs: Sequence[Mapping[str, Any]], loss: str | None) -> str:
+    parts = [] if loss is None else [loss]
     for output in outputs:
         outcome = output["outcome"]
         ended = outcome.get("exit_code", "timed out")

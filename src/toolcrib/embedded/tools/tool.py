@@ -169,6 +169,9 @@ class RequestContainer:
         self._had_code = set(
             _used_in(item for item in items if item.get("type") == "code_interpreter_call")
         )
+        self._lost: list[str] = []
+        """What earlier containers of the conversation cannot be used for, in place of which a new
+        one was created; until the model knows."""
         self.options = options
 
     def has_used(self, container: Container) -> bool:
@@ -179,10 +182,22 @@ class RequestContainer:
         """Record that Python ran in this container."""
         self._had_code.add(container.id)
 
+    def take_loss(self) -> str | None:
+        """What the model must know before the output of a new container, said once."""
+        if not self._lost:
+            return None
+        reason = self._lost[0]
+        self._lost.clear()
+        return f"(This is a new container without the files and variables of before: {reason})"
+
     async def container(self) -> Container:
         """The container for the next call. Raises `ApiFault`."""
         if self._container_id is None:
-            self._container_id = await self._earlier() or await self._created()
+            self._container_id = await self._earlier()
+        if self._container_id is None:
+            self._container_id = await self._created()
+        else:
+            self._lost.clear()
         return await self._containers.use(self._container_id, self._access)
 
     async def _created(self) -> str:
@@ -193,7 +208,8 @@ class RequestContainer:
         for container_id in reversed(self._used):
             try:
                 container = await self._containers.use(container_id, self._access)
-            except ApiFault:
+            except ApiFault as fault:
+                self._lost.append(str(fault))
                 continue
             if await self._fits(container):
                 return container.id

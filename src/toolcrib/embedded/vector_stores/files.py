@@ -178,7 +178,8 @@ class VectorStoreFiles:
     async def _document(self, file: VectorStoreFile) -> Document:
         """Read a file. Raises `UnreadableDocument` or `ApiFault`."""
         stored = await self._uploads.record(file.file_id, "file_id")
-        return await self._reader.read(file.filename, self._uploads.path(stored), stored.owner)
+        path = await self._uploads.path(stored)
+        return await self._reader.read(file.filename, path, stored.owner)
 
     async def _settle(
         self, file: VectorStoreFile, status: FileStatus, size: int, error: str | None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.embedded.database import SweepInterval, new_id
+from toolcrib.embedded.database import SweepInterval
 from toolcrib.embedded.faults import missing
 from toolcrib.embedded.vector_stores.files import VectorStoreFiles
 from toolcrib.embedded.vector_stores.store import SCHEMA, VectorStore
@@ -58,7 +58,9 @@ class VectorStoreRepository:
         if self._sweeps.has_elapsed():
             await self.sweep()
         now = int(self._clock())
-        store = VectorStore(new_id("vs"), name, now, now, expires_days, metadata, access.owner)
+        store = VectorStore(
+            self._database.new_id("vs"), name, now, now, expires_days, metadata, access.owner
+        )
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -79,9 +81,11 @@ class VectorStoreRepository:
             ).fetchone()
         )
         if row is None:
-            raise missing("Vector store", store_id, param)
+            raise missing("Vector store", store_id, param, here=self._database.place)
         store = VectorStore.of(row)
-        access.check(store.owner, missing("Vector store", store_id, param))
+        access.check(
+            store.owner, missing("Vector store", store_id, param, here=self._database.place)
+        )
         return store
 
     async def use(

@@ -226,7 +226,7 @@ class CallUpdates:
 
 
 _NOT_RUN: Final = "The turn ended before this call was run."
-_IN_DOUBT: Final = "The process ended during this call; whether it took effect is not known."
+_IN_DOUBT: Final = "Nobody recorded the end of this call; whether it took effect is not known."
 
 
 def _partial(arguments: str) -> Any:

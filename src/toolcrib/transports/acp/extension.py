@@ -16,7 +16,7 @@ from toolcrib.runtime.service import as_json
 from toolcrib.transports.peer import PEER_METHODS, Subscribed, Unsubscribed
 
 if TYPE_CHECKING:
-    from toolcrib.runtime.event_reader import EventReader
+    from toolcrib.runtime.event_reader import SessionReader
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.acp.editor import Editor
@@ -78,9 +78,9 @@ class Extension:
         if name == "events.unsubscribe":
             ended = self._sending.pop(session_id, None)
             return Unsubscribed(was_subscribed=ended is not None and ended.cancel())
-        await self._runtime.service.wake(session_id, self._who)
+        service = self._runtime.service
+        reader = await service.open_reader(session_id, subscription.after, self._who)
         earlier = self._sending.pop(session_id, None)
-        reader = self._runtime.service.follow(session_id, subscription.after, self._who)
         if earlier is not None:
             earlier.cancel()
         task = asyncio.ensure_future(self._send(session_id, reader))
@@ -88,7 +88,7 @@ class Extension:
         self._sending[session_id] = task
         return Subscribed(session_id=session_id, after=subscription.after)
 
-    async def _send(self, session_id: str, reader: EventReader) -> None:
+    async def _send(self, session_id: str, reader: SessionReader) -> None:
         try:
             async for event in reader:
                 await self._editor.notify(EVENT, as_json(event))

@@ -84,7 +84,8 @@ class SessionUpdates:
 
     async def _send_events(self) -> bool:
         """Send events; True when the reader fell behind and has to start again."""
-        reader = self._runtime.service.follow(self._session_id, self._last_seq, self._who)
+        service = self._runtime.service
+        reader = await service.open_reader(self._session_id, self._last_seq, self._who)
         try:
             async for event in reader:
                 if event.kind == GAP:

@@ -33,7 +33,9 @@ from toolcrib.serving.refusals import (
     send_refusal,
     status_of,
 )
+from toolcrib.serving.replica_streams import ReplicaStreams, credential_of
 from toolcrib.serving.request_log import ServerWatch
+from toolcrib.store.shared_store import is_shared
 from toolcrib.transports.http.accounts.accounts import ISSUER_PATH, Accounts
 from toolcrib.transports.http.accounts.issuer_visit import (
     CALLBACK_PATH,
@@ -48,6 +50,7 @@ from toolcrib.transports.http.endpoint import OperationEndpoint
 from toolcrib.transports.http.frontends.endpoints import Frontends
 from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES
 from toolcrib.transports.http.openapi import openapi_document
+from toolcrib.transports.http.replica_events import REPLICA_EVENT_ROUTES, replica_event_route
 from toolcrib.transports.http.routes import ROUTES
 from toolcrib.transports.peer import Peer
 
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from toolcrib.runtime.runtime import Runtime
+    from toolcrib.serving.replica_credential import ReplicaCredential
     from toolcrib.transports.mcp.endpoint import McpEndpoint
     from toolcrib.transports.mcp.server import McpServer
 
@@ -189,8 +193,11 @@ def create_routes(
     watch: ServerWatch | None = None,
     *,
     console: bool = True,
+    credential: ReplicaCredential | None = None,
 ) -> Starlette:
-    """Every route of a runtime, behind one authentication, and the health checks before it."""
+    """Every route of a runtime, behind one authentication, and the health checks before it. With
+    `credential`, other replicas forward operations to it.
+    """
     watch = watch or ServerWatch(Readiness(lambda: runtime.is_ready, runtime.store))
     # They are tried in this order, and calls are most of the requests: by REST, then by MCP.
     calls, *others = _routes(runtime, connections)
@@ -200,8 +207,16 @@ def create_routes(
         mcp_route(runtime, mcp, connections),
         *others,
         *_account_routes(runtime, access, failures),
+        *_replica_routes(runtime, connections),
         *watch.routes(runtime),
     ]
+    open_routes = {*OPEN_ROUTES, *REPLICA_EVENT_ROUTES}
+    if credential is not None:
+        from toolcrib.transports.http.replica_link import OPERATIONS_PATH, ReplicaEndpoint
+
+        replicas = ReplicaEndpoint(runtime, credential, failures)
+        routes.append(_route(OPERATIONS_PATH, replicas, "POST", "replica.operations"))
+        open_routes.add(("POST", OPERATIONS_PATH))
     app = Starlette(
         routes=routes,
         middleware=[
@@ -211,7 +226,7 @@ def create_routes(
                 access.protect,
                 public_pages=PUBLIC_PAGES,
                 public_site=ConsolePage() if console else NoConsole(),
-                open_routes=OPEN_ROUTES,
+                open_routes=open_routes,
                 takes_cookies=True,
                 failures=failures,
             ),
@@ -232,6 +247,13 @@ def _routes(runtime: Runtime, connections: Connections) -> Iterable[BaseRoute]:
     for frontend in FRONTEND_ROUTES:
         yield _route(frontend.path, frontend.endpoint(frontends), frontend.verb, frontend.name)
     yield WebSocketRoute("/v1/ws", WebSocketEndpoint(runtime, connections), name="socket")
+
+
+def _replica_routes(runtime: Runtime, connections: Connections) -> Iterable[BaseRoute]:
+    """What other replicas of a shared store ask for, and how they are asked."""
+    if is_shared(runtime.store) and (credential := credential_of(runtime.store)) is not None:
+        runtime.reach_replicas(ReplicaStreams(credential))
+        yield replica_event_route(runtime, connections, credential)
 
 
 def _account_routes(

@@ -181,8 +181,7 @@ class OperationEndpoint:
             params["after"] = _sequence_number(last)
         typed = self._route.operation.read(params)
         service = self._runtime.service
-        await service.wake(typed.session_id, who)
-        reader = service.follow(typed.session_id, max(0, typed.after), who)
+        reader = await service.open_reader(typed.session_id, max(0, typed.after), who)
         return FollowedSession(self._runtime, typed.session_id, reader)
 
     async def _start_streamed(
@@ -192,8 +191,7 @@ class OperationEndpoint:
         last = header_text(headers, b"last-event-id")
         session = await runtime.ask("session.get", {"session_id": session_id}, who)
         after = session.last_seq if last is None else _sequence_number(last)
-        await runtime.service.wake(session_id, who)
-        reader = runtime.service.follow(session_id, after, who)
+        reader = await runtime.service.open_reader(session_id, after, who)
         result = asyncio.ensure_future(runtime.ask(self._route.name, params, who))
         result.add_done_callback(_retrieve_exception)
         return StreamedOperation(self._route.name, session_id, after, reader, result)

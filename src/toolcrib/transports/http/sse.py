@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from toolcrib.errors import Refused
     from toolcrib.runtime.approval_messages import InboxState
-    from toolcrib.runtime.event_reader import EventReader
+    from toolcrib.runtime.event_reader import SessionReader
     from toolcrib.runtime.inbox_watch import InboxFeed
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.http.connections import Connections
@@ -191,7 +191,7 @@ class FollowedSession:
 
     runtime: Runtime
     session_id: str
-    reader: EventReader
+    reader: SessionReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class StreamedOperation:
     operation: str
     session_id: str
     after: int
-    reader: EventReader
+    reader: SessionReader
     result: asyncio.Future[Any]
 
 
@@ -264,7 +264,7 @@ async def _send_rest(
         left, seen = left - len(rest.events), rest.last_seq
 
 
-async def _send_all(stream: EventStream, reader: EventReader, heartbeat: float) -> int | None:
+async def _send_all(stream: EventStream, reader: SessionReader, heartbeat: float) -> int | None:
     """Send until the reader ends; the last sequence number, or None after a gap."""
     seen = 0
     async for envelope in with_heartbeats(reader, heartbeat):

@@ -22,6 +22,7 @@ from toolcrib.runtime.approval_operations import every_approval
 from toolcrib.runtime.ownership import may_choose, namespace_of
 from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.auth import principal_of
+from toolcrib.transports.mcp.shared_clients import shared_client_of
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.mcp.shared_clients import SharedClient
     from toolcrib.transports.mcp.tool_list import ToolList
 
 SESSION_HEADER: Final = "toolcrib-session"
@@ -64,6 +66,8 @@ class ClientSession:
     """The fingerprints of the calls that this connection requests right now."""
     ends_with_connection: bool = False
     """Whether the session ends with the connection; its waiting calls are then entry by another."""
+    is_shared: bool = False
+    """Whether the client may call at other replicas too, so that calls wait which it made there."""
 
 
 class ClientSessions:
@@ -101,7 +105,8 @@ class ClientSessions:
         if entry is None:
             if sessions is not self._shared:
                 # Before the session opens: the connection may close meanwhile.
-                connection_of(ctx).exit_stack.push_async_callback(self._close, sessions, key)
+                stack, shared = connection_of(ctx).exit_stack, shared_client_of(ctx)
+                stack.push_async_callback(self._close, sessions, key, shared)
             opening = asyncio.ensure_future(self._open_client(ctx, sessions, key))
             sessions[key] = entry = opening
             opening.add_done_callback(lambda done: _forget_failed(sessions, key, done))
@@ -143,11 +148,19 @@ class ClientSessions:
                 opener = replace(OWNER, transport="mcp")
             opened = await self._open(session_id, params, opener, is_named=bool(named))
             client = ClientSession(opened, who, capabilities=capabilities)
-            await self._find_pending(client)
+            await self.find_pending(client)
         else:
+            shared = shared_client_of(ctx)
+            if shared is not None:
+                # By this key every replica finds the one session of the client.
+                params["idempotency_key"] = f"mcp {shared.session_id}"
             session = await self._runtime.ask("session.create", params, who)
             client = ClientSession(
-                session.session_id, who, capabilities=capabilities, ends_with_connection=True
+                session.session_id,
+                who,
+                capabilities=capabilities,
+                ends_with_connection=True,
+                is_shared=shared is not None,
             )
         sessions[key] = client
         self._open_sessions.add(client)
@@ -173,8 +186,8 @@ class ClientSessions:
                 raise
         return session_id
 
-    async def _find_pending(self, client: ClientSession) -> None:
-        """Find the calls that wait in the session since an earlier process."""
+    async def find_pending(self, client: ClientSession) -> None:
+        """Find the calls that wait in the session since an earlier process, or by another one."""
         params = ListApprovals(session_id=client.session_id, is_all=True)
         listing = self._runtime.service.list_approvals
         async for approval in every_approval(listing, params, client.who):
@@ -182,13 +195,17 @@ class ClientSessions:
             if fingerprint is not None and approval.state in OPEN_STATES:
                 client.waiting[fingerprint] = PendingCall(approval.call_id, approval.approval_id)
 
-    async def _close(self, sessions: dict[str, Any], key: str) -> None:
-        """Close the session of a connection that has ended."""
+    async def _close(self, sessions: dict[str, Any], key: str, shared: SharedClient | None) -> None:
+        """Close the session of a connection that has ended, unless the client goes on at another
+        replica.
+        """
         entry: ClientSession | asyncio.Future[ClientSession] | None = sessions.get(key)
         with suppress(Refused):
             client = await entry if isinstance(entry, asyncio.Future) else entry
             if client is not None:
                 self._open_sessions.discard(client)
+                if shared is not None and not await shared.has_ended():
+                    return
                 await self._runtime.ask(
                     "session.close", {"session_id": client.session_id}, client.who
                 )

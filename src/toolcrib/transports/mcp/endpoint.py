@@ -10,11 +10,13 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from toolcrib.errors import Refused
+from toolcrib.errors import Refused, StoreError
 from toolcrib.runtime.live_session import wait_at_most
 from toolcrib.serving.auth import principal_of
-from toolcrib.serving.refusals import read_body, send_refusal
+from toolcrib.serving.refusals import as_refused, read_body, send_refusal
+from toolcrib.store.shared_store import is_shared
 from toolcrib.transports.mcp.client_sessions import standing_of
+from toolcrib.transports.mcp.shared_clients import SharedClients
 from toolcrib.transports.mcp.stateless import Body, answer_once, is_stateless, needs_stream
 
 if TYPE_CHECKING:
@@ -38,6 +40,11 @@ class McpEndpoint:
         self._limit = server.runtime.config.max_payload_bytes
         self._streams = self._manager(has_streams=True)
         self._answers = self._manager(has_streams=False)
+        self._clients: SharedClients | None = None
+        store = server.runtime.store
+        if is_shared(store):
+            idle_seconds = server.options.idle_seconds
+            self._clients = SharedClients(store, self._streams.handle_request, idle_seconds)
         self._running: asyncio.Task[None] | None = None
         self._is_ready = asyncio.Event()
         self._is_stopped = asyncio.Event()
@@ -58,7 +65,7 @@ class McpEndpoint:
         # By the user the SDK refuses requests to a session of another principal.
         scope["user"] = self._user(principal_of(scope))
         if scope["method"] != "POST":
-            await self._streams.handle_request(scope, receive, send)
+            await self._stream(scope, None, receive, send)
             return
         self._open += 1
         try:
@@ -77,6 +84,8 @@ class McpEndpoint:
         if self._open:
             self._quiet.clear()
             await wait_at_most(self._quiet, drain_seconds)
+        if self._clients is not None:
+            self._clients.close()
         self._running.cancel()
         await asyncio.wait([self._running])
 
@@ -90,10 +99,21 @@ class McpEndpoint:
             return
         body = Body(raw)
         if not is_stateless(scope) or needs_stream(body):
-            await self._streams.handle_request(scope, body.replayed(receive), send)
+            await self._stream(scope, body, receive, send)
         else:
             answer, is_kept = self._answers.handle_request, self.keeps_tasks
             await answer_once(answer, scope, body, receive, send, is_kept=is_kept)
+
+    async def _stream(self, scope: Scope, body: Body | None, receive: Receive, send: Send) -> None:
+        if self._clients is not None and not is_stateless(scope):
+            try:
+                content = None if body is None else body.content
+                await self._clients.answer(scope, content, receive, send)
+            except StoreError as error:
+                await send_refusal(send, as_refused(error, "mcp"))
+        else:
+            replayed = receive if body is None else body.replayed(receive)
+            await self._streams.handle_request(scope, replayed, send)
 
     def _manager(self, *, has_streams: bool) -> StreamableHTTPSessionManager:
         config = self._server.runtime.config
@@ -110,6 +130,8 @@ class McpEndpoint:
         async with AsyncExitStack() as both:
             await both.enter_async_context(self._streams.run())
             await both.enter_async_context(self._answers.run())
+            if self._clients is not None:
+                self._clients.start()
             self._is_ready.set()
             await asyncio.Event().wait()
 

@@ -12,6 +12,7 @@ from mcp_types import EmptyResult, LoggingLevel
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcrib.mcp_client.sdk_internals import connection_of
+from toolcrib.transports.mcp.shared_clients import shared_client_of
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -74,6 +75,9 @@ async def set_level(
     protocol sends a level with each request instead.
     """
     connection_of(ctx).state[_LEAST] = params.level
+    client = shared_client_of(ctx)
+    if client is not None:
+        await client.set_log_level(params.level)
     return EmptyResult()
 
 
@@ -81,5 +85,7 @@ def wants_log(ctx: ServerRequestContext[Any, Any], level: LoggingLevel) -> bool:
     """Whether the client wants log messages of this level with this request."""
     if level not in allowed_log_levels(ctx.protocol_version, ctx.meta):
         return False
-    least = connection_of(ctx).state.get(_LEAST, _LEVELS[0])
+    client = shared_client_of(ctx)
+    least = None if client is None else client.kept.log_level
+    least = least or connection_of(ctx).state.get(_LEAST, _LEVELS[0])
     return _LEVELS.index(level) >= _LEVELS.index(least)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from mcp.server.caching import CacheHint
@@ -19,8 +19,10 @@ from mcp_types import (
 )
 from pydantic import BaseModel, ValidationError
 
+from toolcrib.errors import UsageError
 from toolcrib.runtime.principal import LOCAL_NAME, Principal
 from toolcrib.serving.refusals import as_refused
+from toolcrib.store.shared_store import is_shared
 from toolcrib.transports.mcp.client_sessions import ClientSessions
 from toolcrib.transports.mcp.elicitation import ElicitedApprovals
 from toolcrib.transports.mcp.notifications import Notifications, set_level
@@ -74,6 +76,7 @@ P = TypeVar("P", bound=BaseModel)
 
 LOCAL: Final = Principal(LOCAL_NAME, frozenset({"caller"}), transport="mcp")
 """The client on stdio, which started the process. It may call, and not approve."""
+_STATE_PURPOSE: Final = "mcp request state"
 STATE_SECONDS: Final = 86_400.0
 """How long the state of a form is valid. After that the call still waits, with a new form."""
 
@@ -172,7 +175,12 @@ class McpServer:
             yield {}
 
     def _state_security(self) -> RequestStateSecurity:
-        keys = self.options.request_state_keys
+        keys, store = self.options.request_state_keys, self.runtime.store
+        if not keys and is_shared(store):
+            # A form that one replica shows may be answered to another. Without a key there is but
+            # this process: `serve` refuses to start then.
+            with suppress(UsageError):
+                keys = tuple(key.hex() for key in store.derived_keys(_STATE_PURPOSE))
         if not keys:
             security = RequestStateSecurity.ephemeral(ttl=STATE_SECONDS)
         else:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from mcp_types import CallToolRequestParams
 
     from toolcrib.runtime.approval_messages import ApprovalFacts
-    from toolcrib.runtime.event_reader import EventReader
+    from toolcrib.runtime.event_reader import SessionReader
     from toolcrib.runtime.messages import CallResult
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.mcp.elicitation import ElicitedApprovals
@@ -71,8 +71,7 @@ async def reported_progress(
     session = await runtime.service.get_session(
         OneSession(session_id=client.session_id), client.who
     )
-    await runtime.service.wake(client.session_id, client.who)
-    reader = runtime.service.follow(client.session_id, session.last_seq)
+    reader = await runtime.service.open_reader(client.session_id, session.last_seq, client.who)
     reporting = asyncio.ensure_future(_report(reader, ctx, call_id))
     try:
         yield
@@ -83,7 +82,7 @@ async def reported_progress(
         reporting.cancel()
 
 
-async def _report(reader: EventReader, ctx: ServerRequestContext[Any, Any], call_id: str) -> None:
+async def _report(reader: SessionReader, ctx: ServerRequestContext[Any, Any], call_id: str) -> None:
     reported = float("-inf")
     async for event in reader:
         if event.kind != ToolProgress.kind or event.data["call_id"] != call_id:
@@ -301,6 +300,8 @@ class ToolCallHandler:
         sent_id = params.meta.get(CALL_ID_META) if params.meta else None
         if isinstance(sent_id, str):
             return sent_id
+        if fingerprint not in client.waiting and client.is_shared:
+            await self._clients.find_pending(client)
         known = client.waiting.get(fingerprint)
         if known is not None:
             request = OneApproval(approval_id=known.approval_id)

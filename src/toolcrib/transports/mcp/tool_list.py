@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
 from toolcrib.runtime.messages import ListTools
+from toolcrib.store.shared_store import is_shared
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -143,7 +144,11 @@ class ToolListHandler:
         tool_list = client.tool_list
         if tool_list is None:
             params = ListTools(session_id=client.session_id)
-            tools = await self._runtime.service.list_tools(params, client.who)
+            if is_shared(self._runtime.store):
+                # Another replica may have the session open.
+                tools = await self._runtime.ask_inline("tools.list", params, client.who)
+            else:
+                tools = await self._runtime.service.list_tools(params, client.who)
             tool_list = build_tool_list(tools, self._runtime.registry, client.session_id)
             if not self._runtime.service.has_changing_tools(client.session_id):
                 client.tool_list = tool_list

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote
 
 from toolcrib.errors import Refused, UsageError
@@ -12,6 +14,7 @@ from toolcrib.serving.auth import header_text, headers_of, login_of, peer_of
 from toolcrib.serving.cookies import csrf_of
 from toolcrib.serving.login import LoginFailed
 from toolcrib.serving.sign_ins import LINK_SECONDS, BrowserClient, basis_of
+from toolcrib.store.shared_store import is_shared
 from toolcrib.transports.http.accounts.messages import (
     Issuer,
     Me,
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from toolcrib.serving.refusals import RawHeaders
     from toolcrib.serving.sign_ins import NewSignIn
     from toolcrib.store.store import Store
+
+T = TypeVar("T")
 
 ISSUER_PATH: Final = "/v1/sign-in/oidc"
 """Where a browser goes to sign in at an issuer."""
@@ -52,6 +57,10 @@ class Accounts:
     store: Store
     clock: Clock
 
+    async def settled(self, change: Callable[[], T]) -> T:
+        """Do what changes tokens or sign-ins: in a thread where they are in a shared store."""
+        return await asyncio.to_thread(change) if is_shared(self.store) else change()
+
     async def me(self, params: Nothing, scope: Scope) -> AccountAnswer:
         """Who you are, what you may do, and for a browser what it sends along."""
         secret = self._secret(scope) if login_of(scope).sign_in is not None else None
@@ -63,14 +72,15 @@ class Accounts:
             raise Refused("invalid", "sign in with either `code` or `token`")
         self.access.browsers.check_page(scope, headers_of(scope))
         if params.code is not None:
-            new = self.access.sign_ins.exchange(params.code, client_of(scope))
+            code = params.code
+            new = await self.settled(lambda: self.access.sign_ins.exchange(code, client_of(scope)))
         else:
             assert params.token is not None
             credential = params.token.strip().encode("utf-8", "surrogatepass")
             login = await self.access.authenticator.login(credential)
             basis = basis_of(login, self.access.authenticator)
-            new = self.access.sign_ins.open(basis, client_of(scope))
-        return self.signed_in(new, scope)
+            new = await self.settled(lambda: self.access.sign_ins.open(basis, client_of(scope)))
+        return await self.settled(lambda: self.signed_in(new, scope))
 
     def signed_in(self, new: NewSignIn, scope: Scope) -> AccountAnswer:
         """The answer to a browser that has signed in; what it had before ends."""
@@ -86,7 +96,7 @@ class Accounts:
         sign_in = login_of(scope).sign_in
         if sign_in is None:
             raise Refused("conflict", "a token is not signed out; an admin revokes it")
-        self.access.sign_ins.end(sign_in)
+        await self.settled(lambda: self.access.sign_ins.end(sign_in))
         cookie = self.access.browsers.sign_in_cookie(scope, headers_of(scope))
         return AccountAnswer(Nothing(), (cookie.removal(),))
 
@@ -105,7 +115,8 @@ class Accounts:
         if login.sign_in is not None:
             raise Refused("forbidden", "a link is made with a token, not by a browser's sign-in")
         base = self.access.browsers.base_url(scope, headers_of(scope))
-        code = self.access.sign_ins.make_link(basis_of(login, self.access.authenticator))
+        basis = basis_of(login, self.access.authenticator)
+        code = await self.settled(lambda: self.access.sign_ins.make_link(basis))
         link = SignInLink(url=link_url(base, code), expires_at=self.clock() + LINK_SECONDS)
         return AccountAnswer(link)
 

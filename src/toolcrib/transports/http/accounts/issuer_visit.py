@@ -97,8 +97,9 @@ class IssuerReturn(_IssuerEndpoint):
             text = "the browser did not begin this sign-in, or took too long"
             raise LoginFailed("expired", text, "a sign-in")
         login = await flow.finish(pending, query, self._redirect_uri(scope))
-        new = access.sign_ins.open(basis_of(login, access.authenticator), client_of(scope))
-        answer = self._accounts.signed_in(new, scope)
+        basis, settled = basis_of(login, access.authenticator), self._accounts.settled
+        new = await settled(lambda: access.sign_ins.open(basis, client_of(scope)))
+        answer = await settled(lambda: self._accounts.signed_in(new, scope))
         # The strict cookie comes with the requests of the page, not with this redirect: the page
         # itself is for everybody.
         return own_path(pending.destination), (*answer.headers, cookie.removal())

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from toolcrib.runtime.principal import Principal, Role
     from toolcrib.serving.sign_ins import SignInRecord
-    from toolcrib.serving.tokens import IssuedToken, TokenFile, TokenRecord
+    from toolcrib.serving.tokens import IssuedToken, TokenRecord, TokenRecords
 
 _log = logging.getLogger(__name__)
 
@@ -46,12 +46,15 @@ async def list_tokens(accounts: Accounts, params: Nothing, scope: Scope) -> Acco
 
 async def create_token(accounts: Accounts, params: CreateToken, scope: Scope) -> AccountAnswer:
     """Make a token for a principal; the answer shows it once."""
-    issued = _file(accounts).create(
-        params.name,
-        params.roles,
-        groups=params.groups,
-        lifetime_seconds=params.lifetime_seconds,
-        may_approve_own=params.may_approve_own,
+    file = _file(accounts)
+    issued = await accounts.settled(
+        lambda: file.create(
+            params.name,
+            params.roles,
+            groups=params.groups,
+            lifetime_seconds=params.lifetime_seconds,
+            may_approve_own=params.may_approve_own,
+        )
     )
     _note(scope, "made the token %s of %s", issued.record)
     return AccountAnswer(_new_token(issued))
@@ -60,7 +63,10 @@ async def create_token(accounts: Accounts, params: CreateToken, scope: Scope) ->
 async def rotate_token(accounts: Accounts, params: RotateToken, scope: Scope) -> AccountAnswer:
     """Replace a token by a new one with the same rights; the answer shows it once."""
     _check_there(accounts, params.token_id)
-    issued = _file(accounts).rotate(params.token_id, grace_seconds=params.keep_old_seconds)
+    file, grace_seconds = _file(accounts), params.keep_old_seconds
+    issued = await accounts.settled(
+        lambda: file.rotate(params.token_id, grace_seconds=grace_seconds)
+    )
     _note(scope, "replaced a token by %s of %s", issued.record)
     return AccountAnswer(_new_token(issued))
 
@@ -68,7 +74,8 @@ async def rotate_token(accounts: Accounts, params: RotateToken, scope: Scope) ->
 async def revoke_token(accounts: Accounts, params: OneToken, scope: Scope) -> AccountAnswer:
     """End a token, the sign-ins by it, and the streams that they have open."""
     _check_there(accounts, params.token_id)
-    (record,) = _file(accounts).revoke(params.token_id)
+    file = _file(accounts)
+    (record,) = await accounts.settled(lambda: file.revoke(params.token_id))
     _note(scope, "revoked the token %s of %s", record)
     return AccountAnswer(_token_facts(record))
 
@@ -82,7 +89,7 @@ async def list_sign_ins(accounts: Accounts, params: Nothing, scope: Scope) -> Ac
 
 async def revoke_sign_in(accounts: Accounts, params: OneSignIn, scope: Scope) -> AccountAnswer:
     """End a sign-in, and the streams that it has open."""
-    record = accounts.access.sign_ins.end(params.sign_in_id)
+    record = await accounts.settled(lambda: accounts.access.sign_ins.end(params.sign_in_id))
     if record is None:
         raise Refused("not_found", "there is no such sign-in; it may have ended meanwhile")
     _log.info(
@@ -159,7 +166,7 @@ def _drafts(
     return drafts
 
 
-def _file(accounts: Accounts) -> TokenFile:
+def _file(accounts: Accounts) -> TokenRecords:
     file = accounts.access.authenticator.token_file
     if file is None:
         raise Refused(

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from toolcrib.ledger.prompt_events import PartialImage
 
 _COUNTED = ("completed", "paused")
-_IN_DOUBT = "The process ended during this call; whether it took effect is not known."
+_IN_DOUBT = "Nobody recorded the end of this call; whether it took effect is not known."
 
 
 @dataclass(slots=True)

@@ -1,0 +1,200 @@
+"""The database: how it is reached, and what its errors mean.
+
+A connection that is lost says nothing about the statement that was on its way. `is_connection_lost`
+tells such errors from answers of the database, which say that nothing was changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from toolcrib.errors import StoreError, UsageError
+from toolcrib.extras import install_command
+
+try:
+    import asyncpg
+except ModuleNotFoundError:
+    raise UsageError(
+        f"a store on PostgreSQL needs asyncpg; run: {install_command('postgres')}"
+    ) from None
+
+if TYPE_CHECKING:
+    from asyncpg import Record as _Record
+
+    DatabaseConnection = asyncpg.Connection[_Record]
+
+_SCHEMES: Final = ("postgresql", "postgres")
+_LOST: Final = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    # What the driver says when the server hung up while the connection was idle.
+    asyncpg.InternalClientError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    OSError,
+    TimeoutError,
+    EOFError,
+)
+
+
+def is_connection_lost(error: BaseException) -> bool:
+    """Whether the database did not answer, so that trying again later may help."""
+    # A statement that took too long was cancelled by the database, which is there; a value that
+    # cannot be sent never left.
+    return isinstance(error, _LOST) and not isinstance(
+        error, asyncpg.QueryCanceledError | ValueError
+    )
+
+
+def is_rolled_back(error: BaseException) -> bool:
+    """Whether the database undid a transaction only because others were at work."""
+    return isinstance(error, asyncpg.DeadlockDetectedError | asyncpg.SerializationError)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long the database is waited for, in seconds."""
+
+    connect: float = 5.0
+    statement: float = 30.0
+    """One statement, also when nothing answers at all."""
+    outage: float = 30.0
+    """How long work waits for a database that is away, before it fails."""
+
+
+class PostgresDatabase:
+    """The address of a database and a few connections to it. Used in one event loop only."""
+
+    def __init__(self, url: str, timeouts: Timeouts, pool_size: int) -> None:
+        self.shown = shown_url(url)
+        self.timeouts = timeouts
+        self._url = url
+        self._idle: list[DatabaseConnection] = []
+        self._slots = asyncio.Semaphore(pool_size)
+        self._is_closed = False
+
+    async def connect(self) -> DatabaseConnection:
+        """A new connection. Raises what the driver raises."""
+        connection: DatabaseConnection = await asyncpg.connect(
+            self._url,
+            timeout=self.timeouts.connect,
+            command_timeout=self.timeouts.statement,
+            server_settings={"application_name": "toolcrib", "jit": "off"},
+        )
+        # Set by a statement: poolers refuse settings that they do not know at the start.
+        milliseconds = int(self.timeouts.statement * 1000)
+        await connection.execute(
+            f"SET statement_timeout = {milliseconds};"
+            f"SET idle_in_transaction_session_timeout = {milliseconds}"
+        )
+        return connection
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator[DatabaseConnection]:
+        """A connection out of the pool; one that broke does not go back."""
+        async with self._slots:
+            connection = await self._take()
+            try:
+                yield connection
+            except BaseException as error:
+                if not isinstance(error, asyncpg.PostgresError) or is_connection_lost(error):
+                    connection.terminate()
+                raise
+            finally:
+                if not connection.is_closed():
+                    self._idle.append(connection)
+
+    async def close(self) -> None:
+        """Close what is idle."""
+        self._is_closed = True
+        while self._idle:
+            await close_connection(self._idle.pop())
+
+    def drop_idle(self) -> None:
+        """Forget idle connections: the server they lead to has gone."""
+        while self._idle:
+            self._idle.pop().terminate()
+
+    def explain(self, error: BaseException) -> StoreError:
+        """The same error in words that say what to do. No parameter of a statement is in them."""
+        match error:
+            case StoreError():
+                return error
+            case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
+                return StoreError(
+                    f"{self.shown} refuses this user or password; check the URL of the store"
+                )
+            case asyncpg.InvalidCatalogNameError():
+                return StoreError(
+                    f"{self.shown} has no such database; create it with `createdb`, or give "
+                    "another URL"
+                )
+            case asyncpg.InsufficientPrivilegeError():
+                return StoreError(
+                    f"{self.shown} does not allow this ({_words(error)}); let the user own the "
+                    "schema of the store"
+                )
+            case asyncpg.QueryCanceledError():
+                return StoreError(
+                    f"{self.shown} took longer than {self.timeouts.statement:g} seconds for one "
+                    "statement, and undid it"
+                )
+            case asyncpg.UniqueViolationError() if error.constraint_name == "approvals_pkey":
+                return StoreError("an approval of this commit is filed already")
+            case asyncpg.DiskFullError():
+                return StoreError(f"the disk of {self.shown} is full; nothing was saved")
+            case _ if is_connection_lost(error):
+                return StoreError(
+                    f"{self.shown} cannot be reached ({_words(error)}); check that the server runs "
+                    "and that this machine may connect to it"
+                )
+            case _:
+                return StoreError(f"{self.shown} refused a statement: {_words(error)}")
+
+    async def _take(self) -> DatabaseConnection:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        return await self.connect()
+
+
+def _words(error: BaseException) -> str:
+    # Details of an error quote rows, which may hold anything; its first line does not.
+    text = str(error).splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text and text[0] else type(error).__name__
+
+
+async def close_connection(connection: DatabaseConnection, seconds: float = 2.0) -> None:
+    """Say goodbye, or hang up when that takes too long."""
+    try:
+        await connection.close(timeout=seconds)
+    except Exception:
+        connection.terminate()
+
+
+def is_database_url(text: str) -> bool:
+    """Whether a store is named by the URL of a PostgreSQL database."""
+    return text.partition("://")[0] in _SCHEMES
+
+
+def shown_url(url: str) -> str:
+    """A URL as it may be shown: with neither password nor parameters."""
+    parts = urlsplit(url)
+    if parts.scheme not in _SCHEMES:
+        raise UsageError(
+            "the URL of a PostgreSQL store begins with postgresql://, as in "
+            "postgresql://user@host/database"
+        )
+    user, at, place = parts.netloc.rpartition("@")
+    name = user.partition(":")[0]
+    return urlunsplit((parts.scheme, f"{name}{at}{place}", parts.path, "", ""))
+
+
+Row = tuple[Any, ...]

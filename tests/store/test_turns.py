@@ -1,0 +1,472 @@
+"""Turns in a store that replicas share: queued in order, taken up by one replica at a time."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+
+from tests.helpers.patience import PATIENCE
+from tests.store.facts import PERSON, FakeClock, at_once, chain, request
+from toolcrib.approval.decision import Approve, Decided
+from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound
+from toolcrib.store import PostgresStore
+from toolcrib.store.shared_store import ClaimedTurn, Hint, QueuedTurn, QueueRule, TurnState
+from toolcrib.store.store import ApprovalFiled, Commit, Lease
+
+Other = Callable[[], PostgresStore]
+
+
+@pytest.fixture
+def other(postgres_url: str, shared: PostgresStore, clock: FakeClock) -> Iterator[Other]:
+    """Opens more replicas of the database of `shared`."""
+    with ExitStack() as stack:
+
+        def open_one() -> PostgresStore:
+            store = PostgresStore(postgres_url, clock=clock, uses_process_check=False)
+            return stack.enter_context(store)
+
+        yield open_one
+
+
+def new_session(store: PostgresStore, session_id: str = "s") -> None:
+    store.release(store.acquire(session_id))
+
+
+def queue(
+    store: PostgresStore,
+    turn_id: str = "t1",
+    session_id: str = "s",
+    when_busy: QueueRule = "enqueue",
+    most_queued: int = 32,
+    gives_way: bool = False,
+    is_kept: bool = False,
+) -> QueuedTurn | None:
+    request = b'{"text":"hi"}'
+    turn = QueuedTurn(turn_id, session_id, request, gives_way=gives_way, is_kept=is_kept)
+    return store.queue_turn(turn, when_busy=when_busy, most_queued=most_queued, by="ada")
+
+
+def claim(store: PostgresStore, session_id: str | None = None) -> ClaimedTurn:
+    (claimed,) = store.claim_turns(1, session_id=session_id)
+    return claimed
+
+
+def settle(
+    store: PostgresStore,
+    claimed: ClaimedTurn,
+    state: TurnState = "ended",
+    pending: tuple[str, ...] = (),
+    wake_at: float | None = None,
+) -> None:
+    turn = replace(claimed.turn, state=state, outcome=b"{}", pending=pending, wake_at=wake_at)
+    store.settle_turn(claimed, turn)
+
+
+def file_request(store: PostgresStore, lease: Lease, deadline: float | None = None) -> None:
+    filed = replace(request("a1"), deadline=deadline)
+    store.commit(lease, Commit((), [ApprovalFiled(filed)]))
+
+
+def decide(store: PostgresStore) -> bool:
+    return store.decide(Decided("a1", "d1", Approve(), PERSON, 2.0))
+
+
+def ids(store: PostgresStore) -> list[str]:
+    return [turn.turn_id for turn in store.turns(session_id="s")]
+
+
+def test_a_queued_turn_is_taken_up_with_the_lease_of_its_session(
+    shared: PostgresStore, other: Other
+) -> None:
+    """Who claims a turn writes its session: nobody else may, and the lease is newer than all."""
+    replica = other()
+    first = shared.acquire("s")
+    shared.release(first)
+    queue(shared)
+    claimed = claim(replica)
+
+    assert (claimed.turn.state, claimed.turn.attempts) == ("running", 1)
+    assert claimed.turn.request == b'{"text":"hi"}'
+    assert claimed.lease.fence > first.fence
+    assert not claimed.was_held
+    with pytest.raises(LeaseHeld):
+        shared.acquire("s")
+    replica.commit(claimed.lease, Commit(chain(1), ()))
+
+
+def test_a_turn_of_an_unknown_session_is_refused(shared: PostgresStore) -> None:
+    """A prompt is accepted only for a session that is there."""
+    with pytest.raises(SessionNotFound):
+        queue(shared, session_id="none")
+
+
+def test_a_turn_id_is_queued_once(shared: PostgresStore) -> None:
+    """A request that is repeated finds its turn as it is, also after its end."""
+    new_session(shared)
+    queue(shared)
+    again = queue(shared, when_busy="reject")
+    settle(shared, claim(shared))
+    after = queue(shared, when_busy="reject")
+
+    assert again is not None
+    assert again.state == "queued"
+    assert after is not None
+    assert (after.state, after.outcome, after.request) == ("ended", b"{}", b"")
+
+
+def test_of_two_replicas_one_gets_each_of_a_thousand_turns(
+    shared: PostgresStore, other: Other
+) -> None:
+    """However many claim at once, every turn is taken up exactly once."""
+    stores = [shared, other()]
+    for number in range(1000):
+        new_session(shared, f"s{number}")
+        queue(shared, f"t{number}", f"s{number}")
+
+    def take(number: int) -> list[str]:
+        mine: list[str] = []
+        while claimed := stores[number % 2].claim_turns(7):
+            mine += [each.turn.turn_id for each in claimed]
+        return mine
+
+    taken = at_once(4, take)
+
+    # Rows that another one had locked were left out; nobody has them now.
+    rest = [each.turn.turn_id for each in shared.claim_turns(1000)]
+    everything = [*rest, *(turn_id for each in taken for turn_id in each)]
+    assert sorted(everything) == sorted(f"t{number}" for number in range(1000))
+    assert sum(bool(each) for each in taken) > 1
+
+
+def test_a_turn_goes_on_when_its_replica_is_gone(
+    shared: PostgresStore, other: Other, clock: FakeClock
+) -> None:
+    """An expired replica holds nothing: its turn is due, and its lease is void."""
+    replica = other()
+    new_session(shared)
+    queue(shared)
+    claimed = claim(shared)
+    before = replica.claim_turns(1)
+    clock.now += 11
+    replica.join(None)
+    taken = claim(replica)
+
+    assert not before
+    assert taken.turn.attempts == 2
+    assert taken.lease.fence > claimed.lease.fence
+    with pytest.raises(LeaseLost):
+        settle(shared, claimed)
+    assert replica.turns(turn_ids=["t1"])[0].state == "running"
+
+
+def test_a_replica_whose_row_has_expired_claims_nothing(
+    shared: PostgresStore, clock: FakeClock
+) -> None:
+    """A lease counts only while its replica's row does: a late one must renew first."""
+    new_session(shared)
+    queue(shared)
+    clock.now += 11
+    late = shared.claim_turns(1)
+    shared.join(None)
+
+    assert not late
+    assert claim(shared).turn.turn_id == "t1"
+
+
+def test_a_turn_that_was_settled_as_waiting_holds_no_lease(
+    shared: PostgresStore, other: Other
+) -> None:
+    """State and lease change in one transaction: whoever sees it wait finds the session free."""
+    new_session(shared)
+    queue(shared)
+    settle(shared, claim(shared), "waiting", pending=("a1",), wake_at=None)
+
+    assert shared.holder("s") is None
+    assert not shared.claim_turns(1)
+    replica = other()
+    replica.release(replica.acquire("s", create=False))
+
+
+def test_a_decision_makes_a_turn_due(shared: PostgresStore, other: Other) -> None:
+    """A decision on any replica wakes the turn, and nothing else does."""
+    replica = other()
+    new_session(shared)
+    queue(shared)
+    claimed = claim(shared)
+    file_request(shared, claimed.lease)
+    settle(shared, claimed, "waiting", pending=("a1",))
+    before = (shared.claim_turns(1), shared.claim_turns(1, session_id="s"), shared.due_turns(1))
+    decided = decide(replica)
+
+    assert before == ([], [], [])
+    assert decided
+    assert replica.due_turns(5) == ["s"]
+    assert claim(replica).turn.turn_id == "t1"
+
+
+def test_a_decision_before_the_turn_waits_is_not_lost(shared: PostgresStore) -> None:
+    """Decided while the turn still ran: it is due as soon as it waits."""
+    new_session(shared)
+    queue(shared)
+    claimed = claim(shared)
+    file_request(shared, claimed.lease)
+    decide(shared)
+    settle(shared, claimed, "waiting", pending=("a1",))
+
+    assert claim(shared).turn.turn_id == "t1"
+
+
+def test_no_decision_is_lost_in_a_race_with_the_turn_that_begins_to_wait(
+    shared: PostgresStore, other: Other
+) -> None:
+    """A decision and the turn that starts to wait for it, at once: it always goes on."""
+    replica = other()
+    for number in range(100):
+        session_id, approval_id = f"s{number}", f"a{number}"
+        new_session(shared, session_id)
+        queue(shared, f"t{number}", session_id)
+        claimed = claim(shared, session_id)
+        filed = request(approval_id, session_id)
+        shared.commit(claimed.lease, Commit((), [ApprovalFiled(filed)]))
+
+        def work(
+            which: int, claimed: ClaimedTurn = claimed, approval_id: str = approval_id
+        ) -> None:
+            if which:
+                settle(shared, claimed, "waiting", pending=(approval_id,))
+            else:
+                assert replica.decide(Decided(approval_id, "d1", Approve(), PERSON, 2.0))
+
+        at_once(2, work)
+    assert len(shared.claim_turns(100)) == 100
+
+
+def test_a_request_that_was_withdrawn_counts_as_decided(shared: PostgresStore) -> None:
+    """A turn that waits for a request which is no more goes on when somebody looks thoroughly."""
+    new_session(shared)
+    queue(shared)
+    settle(shared, claim(shared), "waiting", pending=("gone",))
+
+    assert not shared.claim_turns(1)
+    assert len(shared.claim_turns(1, is_thorough=True)) == 1
+
+
+def test_a_deadline_makes_a_turn_due(shared: PostgresStore, clock: FakeClock) -> None:
+    """A turn that waits until a time goes on at that time, by the clock of the store."""
+    new_session(shared)
+    queue(shared)
+    claimed = claim(shared)
+    file_request(shared, claimed.lease, clock.now + 5)
+    settle(shared, claimed, "waiting", pending=("a1",), wake_at=clock.now + 5)
+    before = shared.claim_turns(1)
+    clock.now += 5
+
+    assert not before
+    assert claim(shared).turn.turn_id == "t1"
+
+
+def test_turns_of_a_session_come_one_after_the_other(shared: PostgresStore) -> None:
+    """The next begins when the one before has ended, and not while it runs or waits."""
+    new_session(shared)
+    for turn_id in ("t1", "t2", "t3"):
+        queue(shared, turn_id)
+    first = claim(shared)
+    while_running = shared.claim_turns(5)
+    settle(shared, first, "waiting", pending=("a1",), wake_at=None)
+    while_waiting = shared.claim_turns(5)
+    settle(shared, claim(shared, "s"))
+
+    assert not while_running
+    assert not while_waiting
+    assert claim(shared).turn.turn_id == "t2"
+    assert ids(shared) == ["t2", "t3"]
+
+
+def test_a_session_that_is_busy_rejects_a_turn(shared: PostgresStore) -> None:
+    """With `reject` one turn at a time; with `enqueue` as many as are allowed."""
+    new_session(shared)
+    accepted = queue(shared, "t1", when_busy="reject")
+    rejected = queue(shared, "t2", when_busy="reject")
+    claimed = claim(shared)
+    behind = [queue(shared, turn_id, most_queued=2) for turn_id in ("t3", "t4", "t5")]
+
+    assert accepted is not None
+    assert rejected is None
+    assert [each is not None for each in behind] == [True, True, False]
+    assert claimed.turn.turn_id == "t1"
+
+
+def test_a_turn_that_gives_way_is_cancelled_for_the_next(shared: PostgresStore) -> None:
+    """A prompt whose sender does not wait for its approvals is given up for another prompt."""
+    new_session(shared)
+    queue(shared, "t1", gives_way=True)
+    running = queue(shared, "t2", when_busy="reject")
+    settle(shared, claim(shared), "waiting", pending=("a1",))
+    accepted = queue(shared, "t3", when_busy="reject")
+    given_up = claim(shared)
+    settle(shared, given_up)
+
+    assert running is None
+    assert accepted is not None
+    assert (given_up.turn.turn_id, given_up.turn.cancelled_by) == ("t1", "ada")
+    assert claim(shared).turn.turn_id == "t3"
+
+
+def test_an_interrupt_cancels_all_others(shared: PostgresStore) -> None:
+    """Whoever interrupts comes after turns that end without an answer."""
+    new_session(shared)
+    queue(shared, "t1")
+    queue(shared, "t2")
+    running = claim(shared)
+    queue(shared, "t3", when_busy="interrupt")
+
+    assert [turn.turn_id for turn in shared.cancelled_turns()] == ["t1"]
+    settle(shared, running)
+    second = claim(shared)
+    assert (second.turn.turn_id, second.turn.cancelled_by) == ("t2", "ada")
+    settle(shared, second)
+    assert claim(shared).turn.cancelled_by is None
+
+
+def test_a_turn_that_waits_is_due_once_it_is_cancelled(shared: PostgresStore, other: Other) -> None:
+    """A cancel on any replica reaches a turn that nobody has."""
+    new_session(shared)
+    queue(shared)
+    settle(shared, claim(shared), "waiting", pending=("a1",))
+    cancelled = other().cancel_turn("s", "eve")
+
+    assert cancelled is not None
+    assert claim(shared).turn.cancelled_by == "eve"
+
+
+def test_a_turn_that_runs_is_cancelled_where_it_runs(shared: PostgresStore, other: Other) -> None:
+    """Only the replica that runs the turn is told; one that begins to wait meanwhile is due."""
+    replica = other()
+    new_session(shared)
+    queue(shared)
+    claimed = claim(shared)
+    replica.cancel_turn("s", "eve")
+
+    assert [turn.cancelled_by for turn in shared.cancelled_turns()] == ["eve"]
+    assert replica.cancelled_turns() == []
+    settle(shared, claimed, "waiting", pending=("a1",))
+    assert claim(replica).turn.cancelled_by == "eve"
+
+
+def test_there_may_be_nothing_to_cancel(shared: PostgresStore) -> None:
+    """A session without a turn has none to cancel."""
+    new_session(shared)
+    assert shared.cancel_turn("s", "eve") is None
+
+
+def test_a_session_that_is_open_here_keeps_its_lease(shared: PostgresStore, other: Other) -> None:
+    """The replica that has a session open takes its turns up, and no other one does."""
+    replica = other()
+    lease = shared.acquire("s")
+    queue(replica)
+
+    assert not replica.claim_turns(1)
+    assert replica.due_turns(1) == []
+    assert len(shared.claim_turns(0, only_open=True)) == 0
+    (claimed,) = shared.claim_turns(1, only_open=True)
+    assert claimed == ClaimedTurn(claimed.turn, lease, was_held=True)
+    shared.settle_turn(claimed, replace(claimed.turn, state="ended"), releases=False)
+    shared.commit(lease, Commit(chain(1), ()))
+
+
+def test_only_open_sessions_may_be_asked_for(shared: PostgresStore) -> None:
+    """A replica that takes no turns up leaves those of closed sessions to others."""
+    new_session(shared)
+    queue(shared)
+    assert not shared.claim_turns(1, only_open=True)
+
+
+def test_a_turn_that_was_left_is_due_at_once(shared: PostgresStore, other: Other) -> None:
+    """Whoever stops in the middle lets another one go on: here at once, elsewhere without lease."""
+    replica = other()
+    new_session(shared)
+    queue(shared)
+    claimed = claim(shared)
+    shared.leave_turn(claimed)
+    elsewhere = replica.claim_turns(1)
+    again = claim(shared)
+    shared.leave_turn(again)
+    shared.release(again.lease)
+
+    assert not elsewhere
+    assert again.was_held
+    assert claim(replica).turn.attempts == 3
+
+
+def test_a_turn_whose_session_was_let_go_is_due(shared: PostgresStore, other: Other) -> None:
+    """A replica that ends between its two words, lease and turn, loses nothing."""
+    new_session(shared)
+    queue(shared)
+    shared.release(claim(shared).lease)
+    assert claim(other()).turn.turn_id == "t1"
+
+
+def test_a_turn_that_could_not_begin_comes_back_later(
+    shared: PostgresStore, clock: FakeClock
+) -> None:
+    """It is due again only after its pause, so that nobody tries in a circle."""
+    new_session(shared)
+    queue(shared)
+    claimed = claim(shared)
+    shared.settle_turn(claimed, replace(claimed.turn, state="queued"), pause_seconds=5)
+    at_once_again = shared.claim_turns(1)
+    clock.now += 5
+
+    assert not at_once_again
+    assert claim(shared).turn.attempts == 2
+
+
+def test_turns_are_forgotten_some_time_after_their_end(
+    shared: PostgresStore, clock: FakeClock
+) -> None:
+    """Those that are kept for repeated requests, and those that have not ended, stay."""
+    new_session(shared)
+    for turn_id in ("t1", "t2"):
+        queue(shared, turn_id, is_kept=turn_id == "t2")
+        settle(shared, claim(shared))
+    clock.now += 10
+    queue(shared, "t3")
+    shared.prune_turns(clock.now - 5)
+
+    left = shared.turns(turn_ids=["t1", "t2", "t3"])
+    newest = shared.last_turn("s")
+    assert [turn.turn_id for turn in left] == ["t2", "t3"]
+    assert newest is not None
+    assert newest.turn_id == "t3"
+
+
+def test_the_turns_of_a_session_go_with_it(shared: PostgresStore) -> None:
+    """A session that is deleted leaves no turn behind."""
+    new_session(shared)
+    queue(shared, is_kept=True)
+    shared.delete_session("s")
+    assert shared.turns(turn_ids=["t1"]) == []
+
+
+def test_other_replicas_are_hinted(shared: PostgresStore, other: Other) -> None:
+    """A turn that is queued, decided or cancelled is worth a look elsewhere."""
+    heard: list[Hint] = []
+    replica = other()
+    replica.on_hint(heard.append)
+    new_session(shared)
+    queue(shared)
+    claimed = claim(shared)
+    file_request(shared, claimed.lease)
+    settle(shared, claimed, "waiting", pending=("a1",))
+    decide(shared)
+    shared.cancel_turn("s", "eve")
+    wait_for(lambda: {hint.topic for hint in heard} == {"turn", "decision", "cancel"})
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
