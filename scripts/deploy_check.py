@@ -15,11 +15,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 BIN = Path(sys.executable).parent
 MOST_EXPOSED = 2.5
 """What `systemd-analyze security` may say of the unit at most, from 0 to 10."""
+COMPOSE_FILES = ("compose.yaml", "compose.replicas.yaml")
 EXAMPLES = {"TOOLCRIB_HOST": "crib.example.com"}
 
 
@@ -69,14 +72,15 @@ def check_image() -> None:
 
 
 def check_compose() -> None:
-    """The compose file has only keys and values of the Compose Specification."""
+    """The compose files have only keys and values of the Compose Specification."""
     compose_spec: Any = import_module("compose_spec")
-    try:
-        compose_spec.PyCompose.from_yaml(
-            interpolated((DEPLOY / "compose.yaml").read_text("utf-8"), EXAMPLES)
-        )
-    except ValueError as error:
-        raise Fault(f"compose.yaml: {error}") from None
+    for name in COMPOSE_FILES:
+        text = interpolated((DEPLOY / name).read_text("utf-8"), EXAMPLES)
+        try:
+            # Merge keys belong to YAML, and this reader does not know them.
+            compose_spec.PyCompose.from_yaml(yaml.safe_dump(yaml.safe_load(text)))
+        except ValueError as error:
+            raise Fault(f"{name}: {error}") from None
 
 
 def interpolated(text: str, values: dict[str, str]) -> str:
@@ -93,20 +97,35 @@ def interpolated(text: str, values: dict[str, str]) -> str:
 
 
 def check_compose_with_docker() -> None:
-    """Docker itself reads the compose file."""
+    """Docker itself reads the compose files."""
     docker = of_the_machine("docker")
     try:
         run(docker, "compose", "version")
     except Fault:
         raise Skipped("docker has no compose") from None
-    run(docker, "compose", "--file", DEPLOY / "compose.yaml", "config", "--quiet", **EXAMPLES)
+    for name in COMPOSE_FILES:
+        run(docker, "compose", "--file", DEPLOY / name, "config", "--quiet", **EXAMPLES)
 
 
 def check_caddy() -> None:
-    """Caddy takes its file."""
+    """Caddy takes its files."""
     caddy = BIN / "caddy"
-    run(caddy, "validate", "--adapter", "caddyfile", "--config", DEPLOY / "Caddyfile")
-    run(caddy, "fmt", "--diff", DEPLOY / "Caddyfile")
+    for name in ("Caddyfile", "Caddyfile.replicas"):
+        run(caddy, "validate", "--adapter", "caddyfile", "--config", DEPLOY / name)
+        run(caddy, "fmt", "--diff", DEPLOY / name)
+
+
+def check_scripts() -> None:
+    """The shell takes the script that makes secrets, and nobody else may read what it makes."""
+    script = DEPLOY / "replica-secrets.sh"
+    with tempfile.TemporaryDirectory() as folder:
+        run("sh", script, Path(folder, "secrets"))
+        made = sorted(Path(folder, "secrets").iterdir())
+        names = [path.name for path in made]
+        if names != ["database-password", "pgpass", "store-key"]:
+            raise Fault(f"{script.name} made {names}")
+        if any(path.stat().st_mode & 0o077 for path in made):
+            raise Fault(f"{script.name}: others may read what it made")
 
 
 def check_nginx() -> None:
@@ -149,6 +168,7 @@ CHECKS: tuple[Callable[[], None], ...] = (
     check_compose,
     check_compose_with_docker,
     check_caddy,
+    check_scripts,
     check_nginx,
     check_units,
 )

@@ -26,6 +26,12 @@ COMPOSE: dict[str, Any] = yaml.safe_load(
     interpolated((DEPLOY / "compose.yaml").read_text("utf-8"), EXAMPLES)
 )
 SERVICE: dict[str, Any] = COMPOSE["services"]["toolcrib"]
+REPLICAS: dict[str, Any] = yaml.safe_load(
+    interpolated((DEPLOY / "compose.replicas.yaml").read_text("utf-8"), EXAMPLES)
+)
+REPLICA_SERVICES: dict[str, dict[str, Any]] = {
+    name: service for name, service in REPLICAS["services"].items() if name.startswith("replica-")
+}
 
 
 def unit(key: str) -> str:
@@ -43,6 +49,7 @@ def image_command() -> list[str]:
 COMMANDS = {
     "the image": image_command(),
     "compose.yaml": SERVICE["command"],
+    "compose.replicas.yaml": REPLICA_SERVICES["replica-1"]["command"],
     "the unit": shlex.split(unit("ExecStart"))[1:],
 }
 
@@ -55,7 +62,9 @@ def test_each_starts_the_server_with_options_that_it_has(place: str) -> None:
     known = {option for each in LEAVES["serve"].params for option in each.opts}
 
     assert name == "serve"
-    assert {"--http", "--host", "--store"} <= options <= known
+    # Replicas name their store by a variable.
+    needed = {"--http", "--host"} if place == "compose.replicas.yaml" else {"--store"}
+    assert needed <= options <= known
 
 
 def test_the_image_runs_as_nobody_special() -> None:
@@ -106,6 +115,38 @@ def test_only_one_process_writes_the_store() -> None:
     ]
 
 
+def test_replicas_differ_only_in_where_they_are() -> None:
+    """Two of them share a database and a key; each says where the other reaches it, and the
+    balancer waits for both.
+    """
+    assert len(REPLICA_SERVICES) == 2
+    for name, service in REPLICA_SERVICES.items():
+        places = service["environment"]
+        assert places["TOOLCRIB_REPLICA_URL"] == f"http://{name}:8420"
+        assert places["TOOLCRIB_STORE"] == "postgresql://toolcrib@postgres:5432/toolcrib"
+        assert places["TOOLCRIB_STORE_KEY_FILE"] == "/run/secrets/store-key"
+        assert service["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+        assert "ports" not in service
+    proxy = REPLICAS["services"]["proxy"]
+    upstreams = proxy["environment"]["TOOLCRIB_UPSTREAMS"].split()
+    assert upstreams == [f"{name}:8420" for name in REPLICA_SERVICES]
+    assert set(proxy["depends_on"]) == set(REPLICA_SERVICES)
+    assert all("healthcheck" in service for service in REPLICAS["services"].values())
+    [config] = REPLICAS["networks"]["inside"]["ipam"]["config"]
+    assert f"--trusted-proxy={config['subnet']}" in REPLICA_SERVICES["replica-1"]["command"]
+
+
+def test_secrets_of_replicas_are_files() -> None:
+    """Neither the file nor the environment of a container has one."""
+    assert {name: list(secret) for name, secret in REPLICAS["secrets"].items()} == {
+        name: ["file"] for name in ("store-key", "pgpass", "database-password")
+    }
+    given = {name: set(each.get("secrets", ())) for name, each in REPLICAS["services"].items()}
+    assert given["postgres"] == {"database-password"}
+    assert given["replica-1"] == given["replica-2"] == {"store-key", "pgpass"}
+    assert given["proxy"] == set()
+
+
 def test_both_containers_have_a_health_check() -> None:
     """The proxy waits for a server that is ready."""
     assert all("healthcheck" in service for service in COMPOSE["services"].values())
@@ -131,7 +172,7 @@ def test_the_unit_gives_away_little() -> None:
     assert unit("Restart") == "on-failure"
 
 
-@pytest.mark.parametrize("name", ["Caddyfile", "nginx.conf"])
+@pytest.mark.parametrize("name", ["Caddyfile", "Caddyfile.replicas", "nginx.conf"])
 def test_the_proxies_keep_what_is_for_operators_inside(name: str) -> None:
     """Health and metrics are not for the internet, and events are not held back."""
     text = (DEPLOY / name).read_text("utf-8")
