@@ -16,6 +16,9 @@ PACKAGES = (
     "langgraph",
     "fastmcp",
     "mcp",
+    "asyncpg",
+    "dbos",
+    "temporalio",
 )
 
 
