@@ -92,7 +92,7 @@ chaos: setup ## Three replicas and 500 disturbances, then with Temporal; half an
 	nice $(BIN)/python -m tests.chaos.run --disturbances 100 --lease 3 --engine temporal
 
 chaos-short: setup ## The short form of make chaos
-	scripts/marked.sh chaos
+	scripts/marked.sh chaos -s
 
 load: setup ## Tests with many calls at once
 	scripts/marked.sh load
