@@ -123,7 +123,7 @@ async def chaos(
             print(
                 f"{time.monotonic() - begun_at:5.0f} s: {number} disturbances, {ended} turns ended"
                 f" of {len(witness.prompts)}, {len(people.reruns)} re-runs approved, "
-                f"{len(witness.faults)} faults",
+                f"{len(witness.faults)} faults {witness.faults[-1:] or ''}",
                 flush=True,
             )
 

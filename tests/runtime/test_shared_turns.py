@@ -27,16 +27,21 @@ from tests.runtime.host_runtime import (
     registry_of,
     serving,
 )
-from toolcrib import ToolContext
+from toolcrib import Session, ToolContext
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.calls.hooks import Hooks
 from toolcrib.calls.lifecycle import HookedSession, Refuse
-from toolcrib.errors import Refused
+from toolcrib.errors import LeaseLost, Refused, SessionElsewhere
+from toolcrib.runtime import runtime as runtime_module
+from toolcrib.runtime import sessions as sessions_module
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.runtime import Runtime
+from toolcrib.runtime.session_setup import open_session
+from toolcrib.runtime.sessions import LiveSessions
 from toolcrib.runtime.turn_progress import Advanced
 from toolcrib.store import PostgresStore
 from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.store import Lease
 from toolcrib.testing import calls, says
 
 ADD = {"a": 2, "b": 3}
@@ -369,6 +374,61 @@ async def test_a_turn_whose_session_cannot_be_opened_now_is_tried_again(
     assert result.text == "late"
     assert turn is not None
     assert turn.attempts < 10
+
+
+async def test_a_turn_that_is_claimed_again_is_opened_under_its_new_lease(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease of a turn is lost while its session is being opened, and the same process claims
+    the turn again before it notices: the first run does not take the second one's lease away.
+    """
+    is_claimed_again, opened = asyncio.Event(), list[Lease]()
+
+    class Watched(LiveSessions):
+        def claimed(self, lease: Lease) -> None:
+            super().claimed(lease)
+            if opened:
+                is_claimed_again.set()
+
+    async def open_late(kept: Any, session_id: str, *, lease: Lease, **options: Any) -> Session:
+        if not opened:
+            opened.append(lease)
+            await asyncio.to_thread(store.release, lease)
+            await is_claimed_again.wait()
+            raise LeaseLost("it is another one's by now")
+        opened.append(lease)
+        return await open_session(kept, session_id, lease=lease, **options)
+
+    monkeypatch.setattr(runtime_module, "LiveSessions", Watched)
+    async with serving(store=store, adapter=model([says("late")])) as runtime:
+        session_id = await new_session(runtime)
+        await runtime.ask("session.close", {"session_id": session_id})
+        monkeypatch.setattr(sessions_module, "open_session", open_late)
+        result = await send(runtime, session_id)
+
+    assert result.text == "late"
+    first, second = opened
+    assert second.fence > first.fence
+
+
+async def test_a_turn_whose_session_is_open_elsewhere_is_tried_again(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has the session may let it go: no prompt that was accepted ends for it."""
+    refusals = [SessionElsewhere("another process has the session open")]
+
+    async def open_late(*args: Any, **options: Any) -> Session:
+        if refusals:
+            raise refusals.pop()
+        return await open_session(*args, **options)
+
+    async with serving(store=store, adapter=model([says("late")])) as runtime:
+        session_id = await new_session(runtime)
+        await runtime.ask("session.close", {"session_id": session_id})
+        monkeypatch.setattr(sessions_module, "open_session", open_late)
+        result = await send(runtime, session_id)
+
+    assert result.text == "late"
 
 
 async def test_a_session_says_whether_it_is_busy(open_store: OpenStore) -> None:

@@ -11,7 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.errors import LeaseLost, LedgerBroken, Refused, SessionNotFound, StoreError
+from toolcrib.errors import (
+    LeaseLost,
+    LedgerBroken,
+    Refused,
+    SessionElsewhere,
+    SessionNotFound,
+    StoreError,
+)
 from toolcrib.runtime.live_session import wait_at_most
 from toolcrib.runtime.messages import PromptResult
 from toolcrib.runtime.prompt_operations import (
@@ -308,7 +315,8 @@ class ClaimedTurns:
     async def _refused(self, run: _Run, refused: Refused) -> Advanced:
         """Try a turn again later that this process could not run now; end one that nobody can."""
         turn = run.claimed.turn
-        is_hopeless = refused.kind not in _LATER or (
+        is_passing = refused.kind in _LATER or isinstance(refused, SessionElsewhere)
+        is_hopeless = not is_passing or (
             refused.kind == "internal" and turn.attempts >= _MOST_FAILURES
         )
         if not is_hopeless:

@@ -412,8 +412,7 @@ class LiveSessions(SeenSessions):
         try:
             session = await self._session(params, who, lease)
         except BaseException:
-            if lease is not None:
-                self._claimed[lease.session_id] = lease
+            self._give_back(lease)
             raise
         try:
             live = self._live_session(session, params, who, is_new=is_new)
@@ -422,8 +421,7 @@ class LiveSessions(SeenSessions):
             await ask_store(session.store, session.save_settings)
         except BaseException:
             await self._undo_open(session, is_new=is_new, releases=lease is None)
-            if lease is not None:
-                self._claimed[lease.session_id] = lease
+            self._give_back(lease)
             raise
         self._live[session.session_id] = live
         when_lost(live, self.give_up)
@@ -433,6 +431,13 @@ class LiveSessions(SeenSessions):
         self._servers.refresh(live)
         tell_followers(self._store, session.session_id)
         return live
+
+    def _give_back(self, lease: Lease | None) -> None:
+        """Leave a claimed lease to the next who opens its session. One that was lost meanwhile must
+        not take the place of the lease under which this process has claimed the turn again.
+        """
+        if lease is not None:
+            self._claimed.setdefault(lease.session_id, lease)
 
     async def _undo_open(self, session: Session, *, is_new: bool, releases: bool) -> None:
         await session.close(releases=releases)
