@@ -40,7 +40,6 @@ class ChaosPlan:
     lease_seconds: float = 3.0
     tool_seconds: float = 0.3
     at_once: int = 10
-    pace: tuple[float, float] = (1.0, 3.0)
     is_one_machine: bool = False
     """Whether a process that is gone counts as gone at once, as on one machine."""
     has_hints: bool = True
@@ -50,6 +49,13 @@ class ChaosPlan:
     direct: float = 0.2
     """The share of sessions whose clients call tools without a model."""
     settle_seconds: float = 180.0
+
+    @property
+    def pace(self) -> tuple[float, float]:
+        """The shortest and the longest pause between two disturbances: with a longer lease there
+        are longer ones, so that a take-over ends now and then before the next kill.
+        """
+        return self.lease_seconds / 3, self.lease_seconds
 
     @property
     def title(self) -> str:
