@@ -311,6 +311,54 @@ def test_weeks_without_sessions_are_dropped(
         check(shared, session_id)
 
 
+def test_weeks_that_somebody_reads_are_dropped_later(postgres_url: str, clock: FakeClock) -> None:
+    """A backup may take hours, and retention does not fail because of it: a week whose partitions
+    could not go is the first one to go the next time.
+    """
+    impatient = Timeouts(statement=0.5)
+    with PostgresStore(postgres_url, clock=clock, timeouts=impatient) as store:
+        for week in (10, 20):
+            clock.now = week * WEEK + 5.0
+            lease = store.acquire(f"s{week}")
+            write(store, lease)
+            store.release(lease)
+        clock.now = 30 * WEEK
+        whole = Retention(older_than=WEEK * 15, delete="sessions")
+
+        async def while_somebody_reads() -> tuple[str, ...]:
+            connection = await asyncpg.connect(postgres_url)
+            try:
+                async with connection.transaction():
+                    await connection.fetch("SELECT 1 FROM records")
+                    assert await asyncio.to_thread(store.drop_empty_weeks) == 0
+                    pruned = await asyncio.to_thread(prune, store, whole, clock.now, PERSON)
+                    return pruned.sessions
+            finally:
+                await connection.close()
+
+        store.delete_session("s20")
+        assert asyncio.run(while_somebody_reads()) == ("s10",)
+        assert run(
+            postgres_url, "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhdetachpending"
+        ) == [(partition_name("records", 20),)]
+
+        assert store.drop_empty_weeks() == 4
+
+
+def test_a_week_is_not_dropped_as_soon_as_it_is_over(
+    shared: PostgresStore, postgres_url: str, clock: FakeClock
+) -> None:
+    """A session that was born in its last second may not have been committed yet."""
+    clock.now = 20 * WEEK - 1.0
+    shared.release(shared.acquire("s"))
+    shared.delete_session("s")
+
+    clock.now = 20 * WEEK + 60.0
+    assert shared.drop_empty_weeks() == 0
+    clock.now = 20 * WEEK + 2 * 3600.0
+    assert shared.drop_empty_weeks() == 2
+
+
 def test_upkeep_is_done_by_one_replica_once_a_minute(
     shared: PostgresStore, postgres_url: str, clock: FakeClock
 ) -> None:

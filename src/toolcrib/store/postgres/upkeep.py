@@ -33,6 +33,7 @@ _log = logging.getLogger("toolcrib.store")
 UPKEEP_LOCK: Final = 0x75706B6565700000
 """The advisory lock of whoever does it: "upkeep" in ASCII."""
 _MINUTE: Final = 60.0
+_HOUR: Final = 3600.0
 _DAY: Final = 24 * 3600.0
 _TURN_SECONDS: Final = _DAY
 """How long a turn that has ended is kept for whoever asks what became of it."""
@@ -85,8 +86,8 @@ class Upkeep:
             if await connection.fetchval(_DUE, "upkeep/minute", now, _MINUTE * 0.9):
                 await _keep_up(connection, now)
             if await connection.fetchval(_DUE, "upkeep/day", now, _DAY):
+                await drop_empty_weeks(connection, _over(now))
                 await _keep_statistics(connection)
-                await drop_empty_weeks(connection, week_of(now))
             return True
         finally:
             await close_connection(connection)
@@ -98,10 +99,17 @@ class Upkeep:
             if not await connection.fetchval("SELECT pg_try_advisory_lock($1)", UPKEEP_LOCK):
                 return 0
             now = self._now() or await connection.fetchval("SELECT toolcrib_now()")
-            return await drop_empty_weeks(connection, week_of(now))
+            return await drop_empty_weeks(connection, _over(now))
         finally:
             with suppress(Exception):
                 await close_connection(connection)
+
+
+def _over(now: float) -> int:
+    """The first week that a session may still be born in. Not this one at its very beginning: a
+    transaction of the week before may not have ended.
+    """
+    return week_of(now - _HOUR)
 
 
 async def _keep_up(connection: DatabaseConnection, now: float) -> None:
@@ -113,5 +121,7 @@ async def _keep_up(connection: DatabaseConnection, now: float) -> None:
 
 
 async def _keep_statistics(connection: DatabaseConnection) -> None:
+    # It reads a part of every partition, which takes longer the more there are.
+    await connection.execute("SET statement_timeout = 0")
     for table in PARTITIONED:
-        await connection.execute(f"ANALYZE {table}")
+        await connection.execute(f"ANALYZE {table}", timeout=_DAY)

@@ -1,0 +1,129 @@
+"""The database of a store on PostgreSQL: long steps of its schema, a primary that became a standby,
+and texts that it cannot keep.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import asyncpg
+import pytest
+
+from tests.store.facts import write
+from toolcrib.errors import StoreError
+from toolcrib.store import PostgresStore
+from toolcrib.store.postgres import schema
+from toolcrib.store.postgres.database import PostgresDatabase, Timeouts
+from toolcrib.store.postgres.schema import SCHEMA_LOCK, Migration
+from toolcrib.store.postgres.side_connection import SideConnection
+from toolcrib.store.store import CallClosed, Commit
+
+IMPATIENT = Timeouts(statement=0.5, outage=1.0)
+
+
+def run(url: str, *statements: str) -> list[Any]:
+    """The rows of the last of some statements."""
+
+    async def fetch() -> list[Any]:
+        connection = await asyncpg.connect(url)
+        try:
+            rows = [await connection.fetch(statement) for statement in statements]
+            return [tuple(row) for row in rows[-1]]
+        finally:
+            await connection.close()
+
+    return asyncio.run(fetch())
+
+
+def test_a_step_of_the_schema_may_take_longer_than_a_statement(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the database nor the driver ends it: an index of a large table takes its time."""
+    slow = Migration(99, "slow", "-- least: 1\nSELECT pg_sleep(1.0);")
+    steps = (*schema.migrations(), slow)
+    monkeypatch.setattr(schema, "migrations", lambda: steps)
+
+    with PostgresStore(postgres_url, timeouts=IMPATIENT) as store:
+        write(store, store.acquire("s"))
+
+    assert run(postgres_url, "SELECT max(version) FROM schema_version") == [(99,)]
+
+
+def test_a_replica_waits_for_the_one_that_makes_the_tables(postgres_url: str) -> None:
+    """However long that takes."""
+
+    async def main() -> float:
+        other = await asyncpg.connect(postgres_url)
+        await other.execute("SELECT pg_advisory_lock($1)", SCHEMA_LOCK)
+        began = time.monotonic()
+        opened = asyncio.create_task(asyncio.to_thread(open_and_write))
+        # Longer than a statement and an outage may take together.
+        await asyncio.sleep(2.0)
+        await other.close()
+        await opened
+        return time.monotonic() - began
+
+    def open_and_write() -> None:
+        with PostgresStore(postgres_url, timeouts=IMPATIENT) as store:
+            write(store, store.acquire("s"))
+
+    assert asyncio.run(main()) >= 2.0
+
+
+def test_what_was_the_primary_is_left_for_what_is_the_primary_now(postgres_url: str) -> None:
+    """A server that became a standby keeps its connections and refuses all changes. Whoever was
+    refused comes back over another connection, which leads to the primary of then.
+    """
+    database = postgres_url.rpartition("/")[2]
+    with PostgresStore(postgres_url, timeouts=Timeouts(outage=0.2)) as store:
+        lease = store.acquire("s")
+        run(postgres_url, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
+        with pytest.raises(StoreError, match="takes no changes"):
+            write(store, lease)
+        reset = f'ALTER DATABASE "{database}" RESET default_transaction_read_only'
+        run(postgres_url, "SET default_transaction_read_only = off", reset)
+
+        write(store, lease)
+
+        assert len(list(store.records("s"))) == 1
+
+
+@pytest.mark.parametrize("text", ["a\0word", "a\ud800word"])
+def test_a_text_that_cannot_be_kept_is_refused_without_showing_it(
+    shared: PostgresStore, text: str
+) -> None:
+    """The words of the driver quote what it was given, which may be anybody's."""
+    lease = shared.acquire("s")
+    refusals: list[Callable[[], object]] = [
+        lambda: shared.acquire(text),
+        lambda: shared.approval(text),
+        lambda: shared.grants(tool_id=text),
+        lambda: shared.commit(lease, Commit((), [CallClosed(text)])),
+    ]
+    for refusal in refusals:
+        with pytest.raises(StoreError, match="cannot keep") as refused:
+            refusal()
+        assert "word" not in str(refused.value)
+    write(shared, lease)
+
+
+async def test_a_connection_that_was_not_prepared_is_not_used(postgres_url: str) -> None:
+    """One that could not listen would never hear anything: the next one is prepared anew."""
+    prepared: list[object] = []
+
+    async def prepare(connection: object) -> None:
+        prepared.append(connection)
+        if len(prepared) == 1:
+            raise asyncpg.InsufficientPrivilegeError("not yet")
+
+    async def look(connection: Any) -> object:
+        return connection
+
+    side = SideConnection(PostgresDatabase(postgres_url, Timeouts(), 1), prepare)
+    try:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await side.use(look, 5.0)
+        assert await side.use(look, 5.0) is prepared[1]
+    finally:
+        await side.close()
