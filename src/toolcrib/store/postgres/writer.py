@@ -44,8 +44,8 @@ FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[]) WITH ORDINALITY
 JOIN sessions s ON s.session_id = w.session_id
 """
 _FILED: Final = "SELECT approval_id, digest FROM approvals WHERE approval_id = ANY($1::text[])"
-_SETTINGS: Final = """
-SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off
+SETTINGS: Final = """
+SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off
 """
 """A plan for every group: few rows by their keys, however many there are in the tables."""
 
@@ -276,7 +276,7 @@ class PostgresWriter:
     async def _ready(self) -> DatabaseConnection:
         if self._connection is None or self._connection.is_closed():
             self._connection = await self._database.connect()
-            await self._connection.execute(_SETTINGS)
+            await self._connection.execute(SETTINGS)
         return self._connection
 
     def _hang_up(self) -> None:
