@@ -86,7 +86,8 @@ def test_a_backup_becomes_the_same_store_again(
         done = invoke("store", "backup", backup, "--store", crib)
         assert "2 sessions, 6 records" in done.stdout, done.output
     assert backup.stat().st_mode & 0o777 == 0o600
-    assert "2 sessions, 6 records" in invoke("store", "restore", backup, "--store", empty).stdout
+    done = invoke("store", "restore", backup, "--store", empty)
+    assert done.stdout == f"{empty}: 2 sessions, 6 records\n"
 
     with PostgresStore(empty, key=KEY) as restored:
         check(restored, "done")
@@ -260,7 +261,10 @@ def test_info_of_a_database_and_of_its_backup(crib: str, tmp_path: Path) -> None
     assert [each["is_backup"] for each in facts] == [False, True]
     for each in facts:
         assert (each["sessions"], each["records"], each["open_calls"]) == (2, 6, 1)
-    assert "sessions:   2" in invoke("store", "info", "--store", crib).stdout
+    for store in (crib, tmp_path / "b"):
+        shown = invoke("store", "info", "--store", store).stdout
+        assert "sessions:   2" in shown
+        assert "open calls: 1, 0 secrets" in shown
 
 
 def test_each_backup_goes_where_it_came_from(crib: str, sqlite_path: Path, tmp_path: Path) -> None:

@@ -393,6 +393,7 @@ async def test_the_start_of_a_call_is_looked_for_from_the_end_of_its_ledger(
                 f"INSERT INTO {table} SELECT born, session, n, {fields} FROM {table},"
                 " generate_series(10, 20000) n WHERE seq = 1"
             )
+        await connection.execute("ANALYZE")
         await connection.execute(SETTINGS)
         plan = await explain(connection, STARTS, ["text[]", "text[]"], "ARRAY['s'], ARRAY['c1900']")
         assert any("Index Scan Backward" in step and "records_" in step for step in plan), plan

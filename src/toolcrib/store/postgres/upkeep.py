@@ -1,7 +1,8 @@
 """What the tables need from time to time, done by one replica at a time.
 
 Next week's partitions before the week begins, values that expired, turns that are long over, and
-once a day the statistics of the partitioned tables, which the database does not keep by itself.
+once a day the statistics of the partitioned tables, which the database does not keep by itself, and
+secrets under an older key.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from toolcrib.store.postgres import turn_rows
+from toolcrib.store.postgres.cipher import Cipher
 from toolcrib.store.postgres.database import PostgresDatabase, close_connection
 from toolcrib.store.postgres.partitions import (
     PARTITIONED,
@@ -23,6 +25,7 @@ from toolcrib.store.postgres.partitions import (
     ensure_week,
     week_of,
 )
+from toolcrib.store.postgres.sealed_rows import seal_anew
 from toolcrib.store.postgres.values import prune_values
 
 if TYPE_CHECKING:
@@ -49,9 +52,15 @@ WHERE v.expires_at <= $2 RETURNING true
 class Upkeep:
     """Looks once a minute whether something is due, on a connection of its own."""
 
-    def __init__(self, database: PostgresDatabase, now: Callable[[], float | None]) -> None:
+    def __init__(
+        self,
+        database: PostgresDatabase,
+        now: Callable[[], float | None],
+        cipher: Cipher | None = None,
+    ) -> None:
         self._database = database
         self._now = now
+        self._cipher = cipher or Cipher(None)
         self._task: asyncio.Task[None] | None = None
         # Spread, so that replicas that started together do not come together.
         self._next = time.monotonic() + random.uniform(0.0, _MINUTE)
@@ -87,6 +96,7 @@ class Upkeep:
                 await _keep_up(connection, now)
             if await connection.fetchval(_DUE, "upkeep/day", now, _DAY):
                 await drop_empty_weeks(connection, _over(now))
+                await seal_anew(connection, self._cipher)
                 await _keep_statistics(connection)
             return True
         finally:
