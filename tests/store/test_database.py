@@ -3,6 +3,7 @@ and texts that it cannot keep.
 """
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.store.facts import write
-from toolcrib.errors import StoreError
+from tests.helpers.patience import PATIENCE
+from tests.store.facts import Source, write
+from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.store import PostgresStore
 from toolcrib.store.postgres import schema
 from toolcrib.store.postgres.database import PostgresDatabase, Timeouts
@@ -106,6 +108,43 @@ def test_a_text_that_cannot_be_kept_is_refused_without_showing_it(
             refusal()
         assert "word" not in str(refused.value)
     write(shared, lease)
+
+
+def test_a_question_that_fails_does_not_fail_what_was_written_with_it(
+    shared: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a group one commit is written and one is refused, and the database does not say why: the
+    ledger of the first is not told that its record is not there.
+    """
+    kept, refused = (Source(shared, shared.acquire(name)).add() for name in ("kept", "refused"))
+    run(postgres_url, "UPDATE sessions SET fence = fence + 1 WHERE session_id = 'refused'")
+    fetch: Callable[..., Any] = asyncpg.Connection.fetch
+    failed: list[str] = []
+
+    async def fail_once(self: Any, query: str, *arguments: Any, **options: Any) -> Any:
+        if "s.replica_id IS NOT NULL, s.head_seq" in query and not failed:
+            failed.append(query)
+            raise asyncpg.QueryCanceledError("canceling statement due to statement timeout")
+        return await fetch(self, query, *arguments, **options)
+
+    monkeypatch.setattr(asyncpg.Connection, "fetch", fail_once)
+    gate = Source(shared, shared.acquire("gate")).add()
+    drain, is_drained = gate.drain, threading.Event()
+
+    def drain_slowly() -> Commit:
+        # So that the other two are drained together, after this one.
+        is_drained.wait(PATIENCE)
+        return drain()
+
+    monkeypatch.setattr(gate, "drain", drain_slowly)
+    for source in (gate, kept, refused):
+        shared.schedule(source)
+    is_drained.set()
+
+    assert (gate.outcome(), kept.outcome()) == (None, None)
+    assert isinstance(refused.outcome(), LeaseLost)
+    assert failed
+    assert kept.head == shared.head("kept")
 
 
 async def test_a_connection_that_was_not_prepared_is_not_used(postgres_url: str) -> None:

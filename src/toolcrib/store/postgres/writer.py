@@ -165,20 +165,20 @@ class PostgresWriter:
             if isinstance(outcome, LeaseLost):
                 self._held.lose(source.lease)
 
-    async def _write_all(self, commits: _Commits) -> _Outcomes:
+    async def _write_all(self, commits: _Commits, *, is_repeated: bool = False) -> _Outcomes:
         """Write a group; when it is refused whole, each commit alone."""
         deadline = time.monotonic() + self._database.timeouts.outage
         try:
-            return await self._write(commits, deadline)
+            return await self._write(commits, deadline, is_repeated=is_repeated)
         except Exception as error:
             if len(commits) == 1 or is_connection_lost(error):
                 return [self._explained(error)] * len(commits)
-        return [(await self._write_all([commit]))[0] for commit in commits]
+        # What failed may have been the question why one of them was refused: others are written.
+        return [(await self._write_all([each], is_repeated=True))[0] for each in commits]
 
-    async def _write(self, commits: _Commits, deadline: float) -> _Outcomes:
+    async def _write(self, commits: _Commits, deadline: float, *, is_repeated: bool) -> _Outcomes:
         """Write a group, over as many connections as that takes until the deadline."""
         pause = 0.05
-        is_repeated = False
         while True:
             try:
                 if is_repeated:
