@@ -12,14 +12,14 @@ import asyncpg
 import pytest
 
 from tests.helpers.patience import PATIENCE
-from tests.store.facts import Source, write
+from tests.store.facts import Source, request, write
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.store import PostgresStore
 from toolcrib.store.postgres import schema
 from toolcrib.store.postgres.database import PostgresDatabase, Timeouts
 from toolcrib.store.postgres.schema import SCHEMA_LOCK, Migration
 from toolcrib.store.postgres.side_connection import SideConnection
-from toolcrib.store.store import CallClosed, Commit
+from toolcrib.store.store import ApprovalFiled, CallClosed, Commit
 
 IMPATIENT = Timeouts(statement=0.5, outage=1.0)
 
@@ -108,6 +108,40 @@ def test_a_text_that_cannot_be_kept_is_refused_without_showing_it(
             refusal()
         assert "word" not in str(refused.value)
     write(shared, lease)
+
+
+@pytest.mark.parametrize("is_grouped", [False, True], ids=["statement", "transaction"])
+def test_what_was_written_is_not_written_again_when_its_answer_is_lost(
+    shared: PostgresStore, monkeypatch: pytest.MonkeyPatch, is_grouped: bool
+) -> None:
+    """The connection broke after the commit, whether that was one statement or a transaction with
+    requests: the writer finds its record by its hash, and whoever waits is told of a success.
+    """
+    lease = shared.acquire("s")
+    lost: list[str] = []
+    method = "execute" if is_grouped else "fetch"
+    ask: Callable[..., Any] = getattr(asyncpg.Connection, method)
+
+    async def lose(self: Any, query: str, *arguments: Any, **options: Any) -> Any:
+        answer = await ask(self, query, *arguments, **options)
+        if query == "COMMIT" or "WITH wanted" in query:
+            lost.append(query)
+            # Every other one, so that the next attempt gets through.
+            if len(lost) % 2:
+                raise ConnectionResetError("the answer is lost")
+        return answer
+
+    monkeypatch.setattr(asyncpg.Connection, method, lose)
+    for number in range(3):
+        effects = [ApprovalFiled(request(f"a{number}"))] if is_grouped else []
+        write(shared, lease, 2, effects)
+        # Without records only the requests themselves say that they are there.
+        if is_grouped:
+            shared.commit(lease, Commit((), [ApprovalFiled(request(f"b{number}"))]))
+
+    assert len(lost) >= 3
+    assert [record.seq for record in shared.records("s")] == [1, 2, 3, 4, 5, 6]
+    assert len(shared.approvals().items) == (6 if is_grouped else 0)
 
 
 def test_a_question_that_fails_does_not_fail_what_was_written_with_it(
