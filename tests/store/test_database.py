@@ -110,6 +110,32 @@ def test_a_text_that_cannot_be_kept_is_refused_without_showing_it(
     write(shared, lease)
 
 
+async def test_a_session_whose_row_is_locked_fails_alone(postgres_url: str) -> None:
+    """Its index may be made anew, which takes long for a long ledger: sessions that are committed
+    with it are written.
+    """
+    timeouts = Timeouts(statement=1.5, outage=0.5)
+    connection = await asyncpg.connect(postgres_url)
+    with PostgresStore(postgres_url, timeouts=timeouts) as store:
+        leases = [await asyncio.to_thread(store.acquire, name) for name in ("locked", "free")]
+        locked, free = (Source(store, lease).add() for lease in leases)
+        gate = Source(store, await asyncio.to_thread(store.acquire, "gate")).add()
+        try:
+            async with connection.transaction():
+                await connection.execute(
+                    "SELECT 1 FROM sessions WHERE session_id = 'locked' FOR UPDATE"
+                )
+                for source in (gate, locked, free):
+                    store.schedule(source)
+                assert await asyncio.to_thread(free.outcome) is None
+                refused = await asyncio.to_thread(locked.outcome)
+        finally:
+            await connection.close()
+        assert isinstance(refused, StoreError)
+        assert "locked" in str(refused)
+        await asyncio.to_thread(write, store, leases[0])
+
+
 @pytest.mark.parametrize("is_grouped", [False, True], ids=["statement", "transaction"])
 def test_what_was_written_is_not_written_again_when_its_answer_is_lost(
     shared: PostgresStore, monkeypatch: pytest.MonkeyPatch, is_grouped: bool

@@ -66,6 +66,11 @@ def is_rolled_back(error: BaseException) -> bool:
     return isinstance(error, asyncpg.DeadlockDetectedError | asyncpg.SerializationError)
 
 
+def is_locked_out(error: BaseException) -> bool:
+    """Whether a statement gave up because somebody keeps rows locked; it changed nothing."""
+    return isinstance(error, asyncpg.LockNotAvailableError)
+
+
 @dataclass(frozen=True, slots=True)
 class Timeouts:
     """How long the database is waited for, in seconds."""
@@ -175,6 +180,10 @@ class PostgresDatabase:
                 return StoreError(
                     f"{self.shown} takes no changes: it is a standby, or was made read-only; give "
                     "the URL of the primary"
+                )
+            case asyncpg.LockNotAvailableError():
+                return StoreError(
+                    f"somebody keeps rows of the session in {self.shown} locked; nothing was saved"
                 )
             case asyncpg.DiskFullError():
                 return StoreError(f"the disk of {self.shown} is full; nothing was saved")

@@ -20,6 +20,7 @@ from toolcrib.store.postgres.database import (
     PostgresDatabase,
     close_connection,
     is_connection_lost,
+    is_locked_out,
     is_rolled_back,
 )
 from toolcrib.store.postgres.group_index import GroupIndex, GroupIndexer
@@ -48,6 +49,9 @@ SETTINGS: Final = """
 SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off
 """
 """A plan for every group: few rows by their keys, however many there are in the tables."""
+
+_LOCK_PART: Final = 1 / 15
+"""For how much of the time of a statement a group waits for a row that somebody has locked."""
 
 
 class _DirectCommit:
@@ -187,6 +191,9 @@ class PostgresWriter:
             except Exception as error:
                 if is_rolled_back(error):
                     continue
+                # A session whose row is locked does not fail those beside it: each goes alone.
+                if is_locked_out(error) and len(commits) == 1 and time.monotonic() < deadline:
+                    continue
                 if not is_connection_lost(error):
                     raise
                 self._hang_up()
@@ -276,7 +283,8 @@ class PostgresWriter:
     async def _ready(self) -> DatabaseConnection:
         if self._connection is None or self._connection.is_closed():
             self._connection = await self._database.connect()
-            await self._connection.execute(SETTINGS)
+            milliseconds = int(self._database.timeouts.statement * 1000 * _LOCK_PART)
+            await self._connection.execute(f"{SETTINGS}; SET lock_timeout = {milliseconds}")
         return self._connection
 
     def _hang_up(self) -> None:
