@@ -139,6 +139,30 @@ def test_a_store_on_postgresql(postgres_url: str, monkeypatch: pytest.MonkeyPatc
     assert key not in str(other)
 
 
+def test_the_key_of_a_store_is_found_where_a_server_finds_it(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the file that the project names; a secret that needs an older key is no fault."""
+    from toolcrib.store import PostgresStore
+    from toolcrib.store.postgres.cipher import Cipher, new_key
+    from toolcrib.store.shared_store import SharedValue
+
+    monkeypatch.delenv("TOOLCRIB_STORE_KEY", raising=False)
+    old, new = new_key(), new_key()
+    with PostgresStore(postgres_url, key=old) as store:
+        store.put_value(SharedValue("secret", b"hush", is_secret=True), after=None)
+    (tmp_path / "toolcrib.yaml").write_text("replica: {key_file: store.key}\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    (tmp_path / "store.key").write_text(old)
+    assert _checks(postgres_url)["store key"] == ("ok", "set")
+    (tmp_path / "store.key").write_text(f"{new},{old}")
+    level, text = _checks(postgres_url)["store key"]
+    assert (level, Cipher(old).key_names[0] in text) == ("ok", True)
+    (tmp_path / "store.key").unlink()
+    assert "cannot be read" in _checks(postgres_url)["store"][1]
+
+
 def test_a_database_that_does_not_answer() -> None:
     """The failure names it without the password."""
     found = _checks("postgresql://ada:hush@127.0.0.1:1/crib")

@@ -41,12 +41,39 @@ def test_the_text_of_a_url_is_without_its_secrets() -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql:///tools?host=/run/postgresql", "postgresql:///tools"),
+        (
+            "postgresql://crib:w@%2Frun%2Fpostgresql/tools",
+            "postgresql://crib@%2Frun%2Fpostgresql/tools",
+        ),
+        ("postgresql://crib:w@[::1]:5433/tools", "postgresql://crib@[::1]:5433/tools"),
+        (
+            "postgresql://crib:w@one:5432,two:5433/tools?target_session_attrs=read-write",
+            "postgresql://crib@one:5432,two:5433/tools",
+        ),
+        ("postgresql://crib:w@[::1]:1,[::2]/tools", "postgresql://crib@[::1]:1,[::2]/tools"),
+        ("postgresql://crib:w@w@one/tools", "postgresql://crib@one/tools"),
+    ],
+)
+def test_every_form_of_a_url_that_the_driver_knows_is_taken(url: str, shown: str) -> None:
+    """Sockets, addresses of version 6, and several hosts of which one is the primary."""
+    assert (store_address(url), str(store_address(url))) == (DatabaseUrl(url), shown)
+
+
+@pytest.mark.parametrize(
     "url",
     [
         "mysql://crib:secret-word@db.example/tools",
         "postgresql://crib:secret-word@db.example:port/tools",
         "postgresql://crib:secret#word@db.example/tools",
         "postgresql:/[secret-word",
+        "postgresql://crib@db.example:65536/secret",
+        "postgresql://crib@db.example:5432,[::1/secret",
+        # The first characters are taken for a port, and the rest for a database or for options.
+        "postgresql://crib:12/secret-word@db.example/tools",
+        "postgresql://crib:12?secret-word@db.example/tools",
     ],
 )
 def test_a_malformed_url_is_refused_without_showing_it(url: str) -> None:

@@ -35,9 +35,12 @@ from toolcrib.store.approval_query import ApprovalQuery, Viewer
 from toolcrib.store.call_query import CallQuery
 from toolcrib.store.postgres import call_reader, inbox_query
 from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.postgres.group_index import STARTS
+from toolcrib.store.postgres.inbox_rows import approvals_statement, grants_statement
 from toolcrib.store.postgres.index_store import sessions_statement
 from toolcrib.store.postgres.reader import records_statement
 from toolcrib.store.postgres.schema import migrations
+from toolcrib.store.postgres.writer import SETTINGS
 from toolcrib.store.record_marks import MARKED_KINDS
 from toolcrib.store.session_query import SessionQuery
 from toolcrib.store.store import ApprovalFiled, Commit
@@ -373,6 +376,71 @@ async def test_marked_records_are_read_by_their_index(
     scans = [row[0] for row in plan if "Scan" in row[0] and "records" in row[0]]
     assert len(scans) == 2
     assert all("Index Scan" in scan and "kind_seq" in scan for scan in scans), plan
+
+
+async def test_the_start_of_a_call_is_looked_for_from_the_end_of_its_ledger(
+    shared: PostgresStore, postgres_url: str
+) -> None:
+    """Who takes a long session over and finds a call in doubt does not read all of its records."""
+    write(shared, shared.acquire("s"), 3)
+    connection = await asyncpg.connect(postgres_url)
+    try:
+        for table, fields in (
+            ("records", "at, 'call.started', 'c' || n, payload_digest, previous, hash"),
+            ("payloads", "payload"),
+        ):
+            await connection.execute(
+                f"INSERT INTO {table} SELECT born, session, n, {fields} FROM {table},"
+                " generate_series(10, 20000) n WHERE seq = 1"
+            )
+        await connection.execute("ANALYZE")
+        await connection.execute(SETTINGS)
+        plan = await explain(connection, STARTS, ["text[]", "text[]"], "ARRAY['s'], ARRAY['c1900']")
+        assert any("Index Scan Backward" in step and "records_" in step for step in plan), plan
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("is_analysed", [False, True], ids=["new", "analysed"])
+async def test_one_filter_is_no_reason_to_read_all_grants_or_requests(
+    postgres_url: str, is_analysed: bool
+) -> None:
+    """Every call asks for the grants of its tool: also the plan that a prepared statement keeps is
+    one by the index of what is asked for.
+    """
+    PostgresStore(postgres_url).close()
+    connection = await asyncpg.connect(postgres_url)
+    grants, requests = grants_statement("t1", 0, 101), approvals_statement("s1", None, None, 0, 101)
+    try:
+        for statement in (*_FILL, _FILL_GRANTS, *(["ANALYZE"] if is_analysed else [])):
+            await connection.execute(statement)
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        types = {"t1": "text", "s1": "text", 0: "bigint", 101: "bigint"}
+        for (statement, put), index in (
+            (grants, "grants_by_tool"),
+            (requests, "approvals_by_session"),
+        ):
+            values = ", ".join(repr(value) for value in put.values)
+            names = [types[value] for value in put.values]  # pyright: ignore[reportArgumentType]
+            plan = await explain(connection, statement, names, values)
+            assert any(index in step for step in plan), plan
+    finally:
+        await connection.close()
+
+
+_FILL_GRANTS = """
+INSERT INTO grants (grant_id, tool_id, fact)
+SELECT 'g' || n, 't' || n % 100, '{}' FROM generate_series(1, 5000) n
+"""
+
+
+async def explain(
+    connection: asyncpg.Connection[Any], statement: str, types: Sequence[str], values: str
+) -> list[str]:
+    """The plan of a prepared statement for these values, which stand in SQL."""
+    await connection.execute("DEALLOCATE ALL")
+    await connection.execute(f"PREPARE asked ({', '.join(types)}) AS {statement}")
+    return [row[0] for row in await connection.fetch(f"EXPLAIN EXECUTE asked ({values})")]
 
 
 def test_names_with_characters_that_a_database_refuses_are_kept(

@@ -1,9 +1,10 @@
-"""The writer thread: what is committed together, and what fails alone."""
+"""The writer of a store: what is committed together, and what fails alone."""
 
 import asyncio
 import os
 import sqlite3
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,35 @@ from typing import Any
 import pytest
 
 from tests.helpers.patience import PATIENCE
-from tests.store.facts import Source, chain, open_call, write
+from tests.store.facts import FakeClock, Source, chain, open_call, write
 from toolcrib import Executor, Session, tool
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.ledger.record import verify
-from toolcrib.store import MemoryStore, SqliteStore
+from toolcrib.store import MemoryStore, PostgresStore, SqliteStore
+from toolcrib.store.postgres.cipher import new_key
 from toolcrib.store.store import CallOpened, Commit
+
+DurableStore = SqliteStore | PostgresStore
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def durable(
+    request: pytest.FixtureRequest, sqlite_path: Path, clock: FakeClock
+) -> Iterator[DurableStore]:
+    """Every store with a writer that commits for many ledgers at once."""
+    if request.param == "sqlite":
+        store: DurableStore = SqliteStore(sqlite_path, clock=clock)
+    else:
+        url = request.getfixturevalue("postgres_url")
+        store = PostgresStore(url, clock=clock, key=new_key())
+    yield store
+    store.close()
 
 
 class Gate(Source):
     """A source that holds the writer thread up until it is opened."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: DurableStore) -> None:
         super().__init__(store, store.acquire("gate"))
         self.is_reached = threading.Event()
         self.is_open = threading.Event()
@@ -33,7 +51,7 @@ class Gate(Source):
         return super().drain()
 
 
-def hold_up(store: SqliteStore) -> Gate:
+def hold_up(store: DurableStore) -> Gate:
     """Keep the writer thread busy, so that what is scheduled next waits together."""
     gate = Gate(store)
     store.schedule(gate)
@@ -41,56 +59,56 @@ def hold_up(store: SqliteStore) -> Gate:
     return gate
 
 
-def test_what_waits_is_committed_together(sqlite: SqliteStore) -> None:
+def test_what_waits_is_committed_together(durable: DurableStore) -> None:
     """Any number of ledgers that wait at the same time cost one transaction."""
-    sources = [Source(sqlite, sqlite.acquire(f"s{n}")).add(f"c{n}") for n in range(20)]
-    gate = hold_up(sqlite)
+    sources = [Source(durable, durable.acquire(f"s{n}")).add(f"c{n}") for n in range(20)]
+    gate = hold_up(durable)
     for source in sources:
-        sqlite.schedule(source)
-    before = sqlite.transactions
+        durable.schedule(source)
+    before = durable.transactions
 
     gate.is_open.set()
 
     assert [source.outcome() for source in sources] == [None] * 20
-    assert sqlite.transactions == before + 2
+    assert durable.transactions == before + 2
     for n in range(20):
-        assert verify(sqlite.records(f"s{n}")) == sources[n].head
+        assert verify(durable.records(f"s{n}")) == sources[n].head
 
 
-def test_a_source_that_waits_twice_is_drained_once(sqlite: SqliteStore) -> None:
+def test_a_source_that_waits_twice_is_drained_once(durable: DurableStore) -> None:
     """Scheduling a ledger again before its turn adds nothing."""
-    source = Source(sqlite, sqlite.acquire("s"))
-    gate = hold_up(sqlite)
+    source = Source(durable, durable.acquire("s"))
+    gate = hold_up(durable)
     for call_id in ("c1", "c2", "c3"):
-        sqlite.schedule(source.add(call_id))
+        durable.schedule(source.add(call_id))
 
     gate.is_open.set()
 
     assert source.outcome() is None
     assert source.drains == 1
-    assert [record.call_id for record in sqlite.records("s")] == ["c1", "c2", "c3"]
+    assert [record.call_id for record in durable.records("s")] == ["c1", "c2", "c3"]
 
 
-def test_a_void_lease_fails_alone(sqlite: SqliteStore) -> None:
+def test_a_void_lease_fails_alone(durable: DurableStore) -> None:
     """In a group, who may not write is told so, and all others are committed."""
-    good = [Source(sqlite, sqlite.acquire(f"s{n}")).add() for n in range(3)]
-    lease = sqlite.acquire("lost")
-    bad = Source(sqlite, lease).add("c1", CallOpened(open_call(has_secrets=True)))
-    sqlite.release(lease)
-    gate = hold_up(sqlite)
+    good = [Source(durable, durable.acquire(f"s{n}")).add() for n in range(3)]
+    lease = durable.acquire("lost")
+    bad = Source(durable, lease).add("c1", CallOpened(open_call(has_secrets=True)))
+    durable.release(lease)
+    gate = hold_up(durable)
     for source in (good[0], bad, *good[1:]):
-        sqlite.schedule(source)
+        durable.schedule(source)
 
     gate.is_open.set()
 
     assert [source.outcome() for source in good] == [None] * 3
     assert isinstance(bad.outcome(), LeaseLost)
-    assert list(sqlite.records("lost")) == []
-    assert sqlite.open_calls("lost") == []
+    assert list(durable.records("lost")) == []
+    assert durable.open_calls("lost") == []
 
 
 def test_a_ledger_that_breaks_when_told_does_not_stop_the_store(
-    sqlite: SqliteStore, caplog: pytest.LogCaptureFixture
+    durable: DurableStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A fault in one ledger is logged; the writer goes on."""
 
@@ -99,22 +117,22 @@ def test_a_ledger_that_breaks_when_told_does_not_stop_the_store(
             super().settled(error)
             raise RuntimeError("the loop is gone")
 
-    fragile = Fragile(sqlite, sqlite.acquire("fragile")).add()
-    sqlite.schedule(fragile)
-    write(sqlite, sqlite.acquire("s"))
+    fragile = Fragile(durable, durable.acquire("fragile")).add()
+    durable.schedule(fragile)
+    write(durable, durable.acquire("s"))
 
     assert fragile.outcome() is None
     assert "a ledger failed" in caplog.text
 
 
-def test_a_failed_write_leaves_the_store_usable(sqlite: SqliteStore) -> None:
+def test_a_failed_write_leaves_the_store_usable(durable: DurableStore) -> None:
     """An error in one job is its caller's; the next one starts afresh."""
-    lease = sqlite.acquire("s")
+    lease = durable.acquire("s")
     (record,) = chain(1)
     with pytest.raises(StoreError):
-        sqlite.commit(lease, Commit([record, record], ()))
+        durable.commit(lease, Commit([record, record], ()))
 
-    write(sqlite, lease)
+    write(durable, lease)
 
 
 def test_what_was_scheduled_is_committed_before_closing(sqlite_path: Path) -> None:
@@ -132,20 +150,20 @@ def test_what_was_scheduled_is_committed_before_closing(sqlite_path: Path) -> No
     store.close()
 
 
-def test_the_writer_does_not_wait_for_itself(sqlite: SqliteStore) -> None:
+def test_the_writer_does_not_wait_for_itself(durable: DurableStore) -> None:
     """A ledger that writes from within `settled` gets an error, not a deadlock."""
     errors: list[Exception] = []
 
     class Reentrant(Source):
         def settled(self, error: BaseException | None) -> None:
             try:
-                sqlite.release(self.lease)
+                durable.release(self.lease)
             except StoreError as refused:
                 errors.append(refused)
             super().settled(error)
 
-    source = Reentrant(sqlite, sqlite.acquire("s")).add()
-    sqlite.schedule(source)
+    source = Reentrant(durable, durable.acquire("s")).add()
+    durable.schedule(source)
 
     assert source.outcome() is None
     assert "cannot wait for itself" in str(errors[0])
@@ -160,18 +178,19 @@ def test_no_thread_is_started_to_read(sqlite_path: Path) -> None:
         assert threading.active_count() == before
 
 
-def test_text_that_no_database_takes_fails_alone(sqlite: SqliteStore) -> None:
+def test_text_that_no_database_takes_fails_alone(durable: DurableStore) -> None:
     """A call id that is not text at all fails its own ledger, not those in the same group."""
-    good = Source(sqlite, sqlite.acquire("good")).add()
-    bad = Source(sqlite, sqlite.acquire("bad")).add("lone \ud800 surrogate")
-    gate = hold_up(sqlite)
+    good = Source(durable, durable.acquire("good")).add()
+    bad = Source(durable, durable.acquire("bad")).add("lone \ud800 surrogate")
+    gate = hold_up(durable)
     for source in (bad, good):
-        sqlite.schedule(source)
+        durable.schedule(source)
 
     gate.is_open.set()
 
     assert good.outcome() is None
-    assert isinstance(bad.outcome(), UnicodeEncodeError)
+    assert isinstance(bad.outcome(), UnicodeEncodeError | StoreError)
+    assert list(durable.records("bad")) == []
 
 
 def test_a_store_that_cannot_be_written_says_so(sqlite_path: Path) -> None:

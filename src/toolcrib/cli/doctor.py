@@ -95,9 +95,10 @@ def _database(address: DatabaseUrl) -> Iterator[CheckResult]:
 
     try:
         require_postgres()
+        from toolcrib.project.runtime import replica_options
         from toolcrib.store.postgres.facts import database_health
 
-        health = database_health(address.url)
+        health = database_health(address.url, replica_options(current_project()).read_key())
     except (StoreError, UsageError) as error:
         yield CheckResult("store", "failure", str(error))
         return
@@ -144,6 +145,9 @@ def _store_key(health: DatabaseHealth) -> CheckResult:
     if not health.has_key:
         text = "no TOOLCRIB_STORE_KEY; the store keeps no secrets without it, see docs/replicas.md"
         return CheckResult("store key", "warning", text)
+    if health.old_keys:
+        text = f"set; secrets still need {', '.join(health.old_keys)}, which is an older one"
+        return CheckResult("store key", "ok", text)
     return CheckResult("store key", "ok", "set")
 
 

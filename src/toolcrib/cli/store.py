@@ -43,7 +43,7 @@ def info(store: StoreOption, json: Json = False) -> None:
         "from": "-" if facts.oldest_at is None else time_text(facts.oldest_at),
         "to": "-" if facts.newest_at is None else time_text(facts.newest_at),
         "calls": "-" if facts.calls is None else facts.calls,
-        "open calls": f"{facts.open_calls}, {facts.vault_files} {_VAULT[isinstance(store, Path)]}",
+        "open calls": f"{facts.open_calls}, {facts.vault_files} {_VAULT[_has_files(store)]}",
         "approvals": f"{facts.pending_approvals} pending",
         "grants": facts.grants,
         "artifacts": facts.artifacts,
@@ -94,9 +94,9 @@ def restore(
     except (StoreError, UsageError) as error:
         fail(str(error))
     if json:
-        show_json({**asdict(facts), "path": str(facts.path)})
+        show_json({**asdict(facts), "path": str(store)})
     else:
-        show(f"{facts.path}: {facts.sessions} sessions, {facts.records} records")
+        show(f"{store}: {facts.sessions} sessions, {facts.records} records")
 
 
 @app.command()
@@ -251,6 +251,11 @@ def _is_archive(path: Path) -> bool:
     from zipfile import is_zipfile
 
     return path.is_file() and is_zipfile(path)
+
+
+def _has_files(store: StoreAddress) -> bool:
+    """Whether secrets lie in files beside the store, or else in its rows."""
+    return isinstance(store, Path) and not _is_archive(store)
 
 
 def _show_pruned(pruned: Pruned, what: str, *, dry_run: bool) -> None:

@@ -13,6 +13,11 @@ STORE_VARIABLE: Final = "TOOLCRIB_STORE"
 """The address of the store, where a password is not seen by whoever lists processes."""
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _SCHEMES: Final = ("postgresql", "postgres")
+_HOST: Final = r"(\[[^\[\]]*\]|[^:\[\],]*)(:[0-9]*)?"
+_HOSTS: Final = re.compile(rf"{_HOST}(,{_HOST})*")
+"""One host, or several of which the driver takes the first that answers."""
+_PORT: Final = re.compile(r":([0-9]+)(?=,|$)")
+_LAST_PORT: Final = 65_535
 
 
 class DatabaseUrl:
@@ -26,16 +31,27 @@ class DatabaseUrl:
         self._url: Final = url
         try:
             parts = urlsplit(url)
-            _ = parts.port
         except ValueError:
             raise UsageError(f"the address of the store is malformed; {_FORM}") from None
         if parts.scheme not in _SCHEMES:
             raise UsageError(f"a store is not opened by {parts.scheme[:20]}://; {_FORM}")
-        if not url.startswith(f"{parts.scheme}://"):
+        user, _, hosts = parts.netloc.rpartition("@")
+        ports = (int(port) for port in _PORT.findall(hosts))
+        if (
+            not url.startswith(f"{parts.scheme}://")
+            or not _HOSTS.fullmatch(hosts)
+            or any(port > _LAST_PORT for port in ports)
+        ):
             raise UsageError(f"the address of the store is malformed; {_FORM}")
         if parts.fragment:
             raise UsageError(
                 "the address of the store has a #, which ends it; write a # in a password as %23"
+            )
+        # A / or ? in a password ends the host, and the rest of it would be shown as the database.
+        if "@" in parts.path or ("@" in parts.query and not user):
+            raise UsageError(
+                "the address of the store has an @ behind its host; write a / in a password as "
+                "%2F, a ? as %3F, and an @ in the name of a database as %40"
             )
 
     @property

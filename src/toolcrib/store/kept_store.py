@@ -30,6 +30,17 @@ class ReplicaOptions:
     key_file: Path | None = None
     """The key of the secrets in the store; None for that of the environment."""
 
+    def read_key(self) -> str | None:
+        """What the file of the key has; None without one. Raises `UsageError`."""
+        if self.key_file is None:
+            return None
+        try:
+            return self.key_file.read_text("ascii")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(
+                f"the key of the store, {self.key_file}, cannot be read: {error}"
+            ) from None
+
 
 class KeptStore(Store, Protocol):
     """A durable store, with what commands do to its index of calls."""
@@ -67,15 +78,8 @@ def open_at(
         lease_seconds=options.lease_seconds,
         uses_hints=options.uses_hints,
         uses_process_check=options.uses_process_check,
-        key=None if options.key_file is None else _key(options.key_file),
+        key=options.read_key(),
     )
-
-
-def _key(file: Path) -> str:
-    try:
-        return file.read_text("ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the key of the store, {file}, cannot be read: {error}") from None
 
 
 def require_postgres() -> None:

@@ -74,7 +74,7 @@ class PostgresAccess:
         self._hints = HintExchange(self._database, loop, self._replica_id, uses_database=uses_hints)
         self._side = SideConnection(self._database)
         options = HeartbeatOptions(self._replica_id, lease_seconds, clock, uses_process_check)
-        self._upkeep = Upkeep(self._database, self._now)
+        self._upkeep = Upkeep(self._database, self._now, self._cipher)
         beats = [self._upkeep.beat]
         self._heartbeat = Heartbeat(self._database, self._side, self._held, options, beats)
         try:

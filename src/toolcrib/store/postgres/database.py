@@ -11,10 +11,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit, urlunsplit
 
 from toolcrib.errors import StoreError, UsageError
 from toolcrib.extras import install_command
+from toolcrib.store.address import DatabaseUrl
 
 try:
     import asyncpg
@@ -37,6 +37,8 @@ _LOST: Final = (
     asyncpg.OperatorInterventionError,
     asyncpg.CannotConnectNowError,
     asyncpg.TooManyConnectionsError,
+    # After a failover, a connection to what is a standby by now.
+    asyncpg.ReadOnlySQLTransactionError,
     OSError,
     TimeoutError,
     EOFError,
@@ -44,7 +46,9 @@ _LOST: Final = (
 
 
 def is_connection_lost(error: BaseException) -> bool:
-    """Whether the database did not answer, so that trying again later may help."""
+    """Whether the database did not answer, or is not the one to write to, so that trying again
+    later, over another connection, may help.
+    """
     # A statement that took too long was cancelled by the database, which is there; a value that
     # cannot be sent never left.
     return isinstance(error, _LOST) and not isinstance(
@@ -52,9 +56,19 @@ def is_connection_lost(error: BaseException) -> bool:
     )
 
 
+def is_timed_out(error: BaseException) -> bool:
+    """Whether a statement was given up because it took too long."""
+    return isinstance(error, asyncpg.QueryCanceledError | TimeoutError)
+
+
 def is_rolled_back(error: BaseException) -> bool:
     """Whether the database undid a transaction only because others were at work."""
     return isinstance(error, asyncpg.DeadlockDetectedError | asyncpg.SerializationError)
+
+
+def is_locked_out(error: BaseException) -> bool:
+    """Whether a statement gave up because somebody keeps rows locked; it changed nothing."""
+    return isinstance(error, asyncpg.LockNotAvailableError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +103,14 @@ class PostgresDatabase:
         )
         # Set by a statement: poolers refuse settings that they do not know at the start.
         milliseconds = int(self.timeouts.statement * 1000)
-        await connection.execute(
-            f"SET statement_timeout = {milliseconds};"
-            f"SET idle_in_transaction_session_timeout = {milliseconds}"
-        )
+        try:
+            await connection.execute(
+                f"SET statement_timeout = {milliseconds};"
+                f"SET idle_in_transaction_session_timeout = {milliseconds}"
+            )
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
 
     @asynccontextmanager
@@ -140,6 +158,11 @@ class PostgresDatabase:
                     f"{self.shown} does not allow this ({_words(error)}); let the user own the "
                     "schema of the store"
                 )
+            case _:
+                return self._explain_statement(error)
+
+    def _explain_statement(self, error: BaseException) -> StoreError:
+        match error:
             case asyncpg.QueryCanceledError():
                 return StoreError(
                     f"{self.shown} took longer than {self.timeouts.statement:g} seconds for one "
@@ -147,6 +170,21 @@ class PostgresDatabase:
                 )
             case asyncpg.UniqueViolationError() if error.constraint_name == "approvals_pkey":
                 return StoreError("an approval of this commit is filed already")
+            case _ if _is_unfit(error):
+                # What the driver says quotes the value.
+                return StoreError(
+                    "a name or an id has a character that PostgreSQL cannot keep: the character 0, "
+                    "or half of a surrogate pair; nothing was changed"
+                )
+            case asyncpg.ReadOnlySQLTransactionError():
+                return StoreError(
+                    f"{self.shown} takes no changes: it is a standby, or was made read-only; give "
+                    "the URL of the primary"
+                )
+            case asyncpg.LockNotAvailableError():
+                return StoreError(
+                    f"somebody keeps rows of the session in {self.shown} locked; nothing was saved"
+                )
             case asyncpg.DiskFullError():
                 return StoreError(f"the disk of {self.shown} is full; nothing was saved")
             case _ if is_connection_lost(error):
@@ -163,6 +201,14 @@ class PostgresDatabase:
             if not connection.is_closed():
                 return connection
         return await self.connect()
+
+
+def _is_unfit(error: BaseException) -> bool:
+    """Whether a value cannot be kept, by the word of the database or of the driver."""
+    # The driver's own is of no class below it.
+    return type(error) is asyncpg.DataError or isinstance(
+        error, asyncpg.CharacterNotInRepertoireError
+    )
 
 
 def _words(error: BaseException) -> str:
@@ -186,15 +232,12 @@ def is_database_url(text: str) -> bool:
 
 def shown_url(url: str) -> str:
     """A URL as it may be shown: with neither password nor parameters."""
-    parts = urlsplit(url)
-    if parts.scheme not in _SCHEMES:
+    if not is_database_url(url):
         raise UsageError(
             "the URL of a PostgreSQL store begins with postgresql://, as in "
             "postgresql://user@host/database"
         )
-    user, at, place = parts.netloc.rpartition("@")
-    name = user.partition(":")[0]
-    return urlunsplit((parts.scheme, f"{name}{at}{place}", parts.path, "", ""))
+    return str(DatabaseUrl(url))
 
 
 Row = tuple[Any, ...]

@@ -62,6 +62,8 @@ class DatabaseHealth:
     has_key: bool
     unknown_keys: tuple[str, ...]
     """The names of keys that secrets of the store were sealed with, and that are not given here."""
+    old_keys: tuple[str, ...]
+    """The names of keys behind the first that secrets still need."""
 
 
 def use_database(
@@ -147,8 +149,11 @@ async def counted(connection: DatabaseConnection, shown: str) -> StoreFacts:
 _SEALING: Final = ("open_calls", "approvals")
 
 
-def database_health(url: str) -> DatabaseHealth:
-    """Ask a database how it is, and change nothing. Raises `StoreError`."""
+def database_health(url: str, key: str | None = None) -> DatabaseHealth:
+    """Ask a database how it is, and change nothing. `key` is that of the store, None for that of
+    the environment. Raises `StoreError`, and `UsageError` for a key that is none.
+    """
+    cipher = Cipher(key if key is not None else keys_from_environment())
 
     async def work(connection: DatabaseConnection, database: PostgresDatabase) -> DatabaseHealth:
         asked_at = time.time()
@@ -157,14 +162,14 @@ def database_health(url: str) -> DatabaseHealth:
         )
         difference = (asked_at + time.time()) / 2 - there
         schema = await _schema_state(connection, database)
-        cipher = Cipher(keys_from_environment())
         replicas: list[Replica] = []
-        sessions, unknown = 0, set[str]()
+        sessions, unknown, old = 0, set[str](), set[str]()
         if schema.version:
             replicas = await live_replicas(connection, None)
             sessions = int(await connection.fetchval("SELECT count(*) FROM sessions"))
             names = {row[0].hex() for row in await connection.fetch(_SEALED)}
             unknown = names - set(cipher.key_names)
+            old = names & set(cipher.key_names[1:])
         server = str(await connection.fetchval("SHOW server_version")).split()[0]
         return DatabaseHealth(
             server,
@@ -174,6 +179,7 @@ def database_health(url: str) -> DatabaseHealth:
             difference,
             cipher.has_key,
             tuple(sorted(unknown)),
+            tuple(sorted(old)),
         )
 
     return use_database(url, work, Timeouts())

@@ -54,15 +54,17 @@ FROM unnest($1::text[], $2::bigint[]) AS w(session_id, turn)
 JOIN sessions s ON s.session_id = w.session_id
 JOIN prompts p ON p.session = s.number AND p.turn = w.turn
 """
-_STARTS: Final = """
+STARTS: Final = """
 SELECT s.session_id, r.seq, r.kind, r.at, r.call_id, p.payload, r.payload_digest, r.previous, r.hash
 FROM unnest($1::text[], $2::text[]) AS w(session_id, call_id)
 JOIN sessions s ON s.session_id = w.session_id
-JOIN records r ON r.born = s.born AND r.session = s.number AND r.call_id = w.call_id
-    AND r.kind = 'call.started'
+JOIN LATERAL (
+    SELECT * FROM records r WHERE r.born = s.born AND r.session = s.number
+        AND r.call_id = w.call_id AND r.kind = 'call.started' ORDER BY r.seq DESC LIMIT 1
+) r ON true
 JOIN payloads p ON p.born = r.born AND p.session = r.session AND p.seq = r.seq
-ORDER BY r.seq DESC
 """
+"""From the end of the ledger: a call that has not ended began not long ago."""
 
 
 class GroupIndex:
@@ -185,7 +187,7 @@ class GroupIndexer:
             for session_id, turn, *facts in rows:
                 by_id[session_id].prompts[turn] = PromptFacts(*facts)
         if starts:
-            rows = await connection.fetch(_STARTS, *zip(*starts, strict=True))
+            rows = await connection.fetch(STARTS, *zip(*starts, strict=True))
             for row in rows:
                 digests = (value.hex() for value in row[6:])
                 by_id[row[0]].started[row[4]] = Record(*row[:6], *digests)

@@ -41,8 +41,16 @@ VALUES ($2, $4, $5, $6, {_NOW}, {_NOW} + $3)
 RETURNING replica_id, address, version, started_at, expires_at, true AS is_late
 """
 _HELD: Final = "SELECT session_id, fence FROM sessions WHERE replica_id = $1"
+# Under the fence that each was given up with: what this replica has taken since is its own.
 _RELEASE_ORPHANS: Final = """
-UPDATE sessions SET replica_id = NULL WHERE replica_id = $1 AND session_id = ANY($2::text[])
+UPDATE sessions s SET replica_id = NULL
+FROM unnest($2::text[], $3::bigint[]) AS o(session_id, fence)
+WHERE s.session_id = o.session_id AND s.fence = o.fence AND s.replica_id = $1
+"""
+# Locked: a transaction whose answer was lost may not have ended.
+_FENCES: Final = """
+SELECT session_id, replica_id, fence FROM sessions WHERE session_id = ANY($1::text[])
+ORDER BY session_id FOR UPDATE
 """
 _LIVE: Final = f"""
 SELECT replica_id, address, version, started_at, expires_at, process FROM replicas
@@ -173,14 +181,27 @@ class Heartbeat:
 
     async def _tidy(self, connection: DatabaseConnection) -> None:
         """Let go of what nobody here holds, and bury replicas that are certainly dead."""
-        orphans = self._held.orphans()
+        await self._find_fences(connection)
+        orphans = self._held.orphan_fences()
         if orphans:
-            await connection.execute(_RELEASE_ORPHANS, self._options.replica_id, sorted(orphans))
+            names, fences = list(orphans), list(orphans.values())
+            await connection.execute(_RELEASE_ORPHANS, self._options.replica_id, names, fences)
             self._held.settle(orphans)
         if self._options.uses_process_check:
             await self._bury(connection)
         for work in self._on_beat:
             await work(connection)
+
+    async def _find_fences(self, connection: DatabaseConnection) -> None:
+        """Find out under which fences sessions lie here whose acquisition was not answered."""
+        unknown = self._held.unknown_orphans()
+        if unknown is None:
+            return
+        names, mark = unknown
+        fences: dict[str, int | None] = dict.fromkeys(names)
+        for session_id, replica_id, fence in await connection.fetch(_FENCES, names):
+            fences[session_id] = fence if replica_id == self._options.replica_id else None
+        self._held.name_orphans(fences, mark)
 
     async def _bury(self, connection: DatabaseConnection) -> None:
         rows = await connection.fetch(_LIVE, self.now)

@@ -134,8 +134,8 @@ class HintExchange:
             await asyncio.sleep(pause)
 
     async def _listen(self, connection: DatabaseConnection) -> None:
-        connection.add_termination_listener(self._lost)
         await connection.add_listener(CHANNEL, self._heard)
+        connection.add_termination_listener(self._lost)
 
     def _lost(self, _: Any) -> None:
         """Connect again at once, not when the next look is due."""

@@ -31,9 +31,10 @@ class PostgresInbox(PostgresAccess):
         limit: int = PAGE_SIZE,
     ) -> StorePage[FiledApproval]:
         """The inbox, oldest first."""
-        rows = self._rows(
-            inbox_rows.APPROVALS, session_id, owner, state, int(cursor or 0), limit + 1
+        statement, put = inbox_rows.approvals_statement(
+            session_id, owner, state, int(cursor or 0), limit + 1
         )
+        rows = self._rows(statement, *put.values)
         end = str(rows[limit - 1][0]) if len(rows) > limit else None
         items = (inbox_rows.filed_approval(tuple(row), self._cipher) for row in rows[:limit])
         return StorePage(tuple(items), end)
@@ -70,7 +71,8 @@ class PostgresInbox(PostgresAccess):
         self, *, tool_id: str | None = None, cursor: str | None = None, limit: int = PAGE_SIZE
     ) -> StorePage[Grant]:
         """All grants, oldest first, dead ones too."""
-        rows = self._rows(inbox_rows.GRANTS, tool_id, int(cursor or 0), limit + 1)
+        statement, put = inbox_rows.grants_statement(tool_id, int(cursor or 0), limit + 1)
+        rows = self._rows(statement, *put.values)
         end = str(rows[limit - 1][0]) if len(rows) > limit else None
         return StorePage(tuple(decode_grant(fact) for _, fact in rows[:limit]), end)
 

@@ -23,21 +23,15 @@ from toolcrib.store.codec import (
 )
 from toolcrib.store.postgres.cipher import Cipher
 from toolcrib.store.postgres.lease_rows import check_lease
+from toolcrib.store.postgres.parameters import Parameters
 from toolcrib.store.postgres.turn_rows import approval_decided
-from toolcrib.store.store import FiledApproval, KeyClaim, Lease
+from toolcrib.store.store import ApprovalState, FiledApproval, KeyClaim, Lease
 
 if TYPE_CHECKING:
     from toolcrib.store.postgres.database import DatabaseConnection
 
 FILED_FIELDS: Final = "a.filed, a.approval_id, a.request, a.state, a.decided, a.sealed, a.ballot"
 """What `filed_approval` reads, of `approvals a`."""
-APPROVALS: Final = f"""
-SELECT {FILED_FIELDS} FROM approvals a
-WHERE ($1::text IS NULL OR a.session = (SELECT number FROM sessions WHERE session_id = $1))
-    AND ($2::text IS NULL OR a.session IN (SELECT number FROM sessions WHERE owner = $2))
-    AND ($3::text IS NULL OR a.state = $3) AND a.filed > $4
-ORDER BY a.filed LIMIT $5
-"""
 APPROVAL: Final = f"SELECT {FILED_FIELDS} FROM approvals a WHERE a.approval_id = $1"
 _PENDING: Final = """
 SELECT sealed, ballot FROM approvals
@@ -52,11 +46,38 @@ OVERDUE: Final = """
 SELECT EXISTS (SELECT 1 FROM grants WHERE expires_at <= $1)
     OR EXISTS (SELECT 1 FROM approvals WHERE state = 'pending' AND deadline <= $1)
 """
-GRANTS: Final = """
-SELECT made, fact FROM grants WHERE ($1::text IS NULL OR tool_id = $1) AND made > $2
-ORDER BY made LIMIT $3
-"""
 GRANT: Final = "SELECT fact FROM grants WHERE grant_id = $1"
+
+
+# A filter that is not asked for is not in the statement. One with every filter has one plan for all
+# of them once it is prepared, and that plan reads the whole table.
+def approvals_statement(
+    session_id: str | None, owner: str | None, state: ApprovalState | None, after: int, limit: int
+) -> tuple[str, Parameters]:
+    """The statement of some requests, oldest first."""
+    put = Parameters()
+    conditions = [f"a.filed > {put(after)}"]
+    if session_id is not None:
+        number = f"(SELECT number FROM sessions WHERE session_id = {put(session_id)})"
+        conditions.append(f"a.session = {number}")
+    if owner is not None:
+        conditions.append(f"a.session IN (SELECT number FROM sessions WHERE owner = {put(owner)})")
+    if state is not None:
+        conditions.append(f"a.state = {put(state)}")
+    where = " AND ".join(conditions)
+    fields = f"SELECT {FILED_FIELDS} FROM approvals a"
+    return f"{fields} WHERE {where} ORDER BY a.filed LIMIT {put(limit)}", put
+
+
+def grants_statement(tool_id: str | None, after: int, limit: int) -> tuple[str, Parameters]:
+    """The statement of some grants, oldest first."""
+    put = Parameters()
+    where = f"made > {put(after)}"
+    # The order names the tool, too, so that the index of tools has it.
+    order = "made"
+    if tool_id is not None:
+        where, order = f"{where} AND tool_id = {put(tool_id)}", "tool_id, made"
+    return f"SELECT made, fact FROM grants WHERE {where} ORDER BY {order} LIMIT {put(limit)}", put
 
 
 def approval_place(approval_id: str) -> str:

@@ -103,14 +103,15 @@ class PostgresStore(PostgresInbox, PostgresIndex, PostgresTurns):
 
         async def acquire() -> Lease:
             await self._persist(self._heartbeat.start)
-            try:
-                lease = await self._transacting(take, after_writes=True)
-            except StoreError as error:
-                # The answer was lost on its way: the session may be this replica's by now.
-                if error.__cause__ is not None and is_connection_lost(error.__cause__):
-                    self._held.abandon(session_id)
-                raise
-            self._held.add(lease)
+            with self._held.taking():
+                try:
+                    lease = await self._transacting(take, after_writes=True)
+                except StoreError as error:
+                    # The answer was lost on its way: the session may be this replica's by now.
+                    if error.__cause__ is not None and is_connection_lost(error.__cause__):
+                        self._held.abandon(session_id)
+                    raise
+                self._held.add(lease)
             return lease
 
         async def take(connection: DatabaseConnection) -> Lease:
@@ -130,7 +131,7 @@ class PostgresStore(PostgresInbox, PostgresIndex, PostgresTurns):
         except StoreError:
             # The next renewal lets go of it.
             if self._held.is_held(lease.session_id):
-                self._held.abandon(lease.session_id)
+                self._held.abandon(lease.session_id, lease.fence)
             raise
         finally:
             self._held.remove(lease)

@@ -21,6 +21,10 @@ _log = logging.getLogger("toolcrib.store")
 
 SCHEMA_LOCK: Final = 0x746F6F6C63726962
 """The advisory lock under which tables are made: "toolcrib" in ASCII."""
+_STEP_SECONDS: Final = 7 * 24 * 3600.0
+"""How long a step may take, and how long another replica waits for it: an index of a large table is
+not made in the time that other statements have.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,9 @@ async def ensure_schema(connection: DatabaseConnection, shown: str) -> None:
     if await schema_version(connection, shown) and not await missing_steps(connection):
         return
     # Of replicas that start at once, one makes the tables and the others wait for it.
-    await connection.execute("SELECT pg_advisory_lock($1)", SCHEMA_LOCK)
+    async with connection.transaction():
+        await connection.execute("SET LOCAL statement_timeout = 0")
+        await connection.execute("SELECT pg_advisory_lock($1)", SCHEMA_LOCK, timeout=_STEP_SECONDS)
     try:
         version = await schema_version(connection, shown)
         if version:
@@ -109,7 +115,7 @@ async def apply_step(connection: DatabaseConnection, step: Migration) -> None:
             "CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY, name text"
             " NOT NULL, least integer NOT NULL, at timestamptz NOT NULL DEFAULT now())"
         )
-        await connection.execute(step.sql)
+        await connection.execute(step.sql, timeout=_STEP_SECONDS)
         await connection.execute(
             "INSERT INTO schema_version (version, name, least) VALUES ($1, $2, $3)",
             step.number,

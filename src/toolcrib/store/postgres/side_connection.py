@@ -46,10 +46,19 @@ class SideConnection:
 
     async def _ready(self) -> DatabaseConnection:
         if self._connection is None or self._connection.is_closed():
-            self._connection = await self._database.connect()
-            if self._on_connect is not None:
-                await self._on_connect(self._connection)
+            self._connection = await self._prepared()
         return self._connection
+
+    async def _prepared(self) -> DatabaseConnection:
+        connection = await self._database.connect()
+        try:
+            if self._on_connect is not None:
+                await self._on_connect(connection)
+        except BaseException:
+            # Not kept: nobody would prepare it later.
+            connection.terminate()
+            raise
+        return connection
 
     def _hang_up(self) -> None:
         connection, self._connection = self._connection, None

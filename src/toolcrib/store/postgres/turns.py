@@ -55,15 +55,16 @@ class PostgresTurns(PostgresReplicas):
             await self._persist(self._heartbeat.start)
             if self._is_unsure:
                 await self._reading(self._abandon_unknown)
-            try:
-                claimed = await self._transacting(take, after_writes=session_id is not None)
-            except StoreError as error:
-                if error.__cause__ is not None and is_connection_lost(error.__cause__):
-                    self._is_unsure = True
-                raise
-            for each in claimed:
-                if not each.was_held:
-                    self._held.add(each.lease)
+            with self._held.taking():
+                try:
+                    claimed = await self._transacting(take, after_writes=session_id is not None)
+                except StoreError as error:
+                    if error.__cause__ is not None and is_connection_lost(error.__cause__):
+                        self._is_unsure = True
+                    raise
+                for each in claimed:
+                    if not each.was_held:
+                        self._held.add(each.lease)
             return claimed
 
         async def take(connection: DatabaseConnection) -> list[ClaimedTurn]:
@@ -122,7 +123,7 @@ class PostgresTurns(PostgresReplicas):
         except StoreError:
             # The next renewal lets go of it.
             if releases and self._held.is_held(lease.session_id):
-                self._held.abandon(lease.session_id)
+                self._held.abandon(lease.session_id, lease.fence)
                 self._held.remove(lease)
             raise
         if releases:

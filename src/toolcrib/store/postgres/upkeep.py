@@ -1,7 +1,8 @@
 """What the tables need from time to time, done by one replica at a time.
 
 Next week's partitions before the week begins, values that expired, turns that are long over, and
-once a day the statistics of the partitioned tables, which the database does not keep by itself.
+once a day the statistics of the partitioned tables, which the database does not keep by itself, and
+secrets under an older key.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from toolcrib.store.postgres import turn_rows
+from toolcrib.store.postgres.cipher import Cipher
 from toolcrib.store.postgres.database import PostgresDatabase, close_connection
 from toolcrib.store.postgres.partitions import (
     PARTITIONED,
@@ -23,6 +25,7 @@ from toolcrib.store.postgres.partitions import (
     ensure_week,
     week_of,
 )
+from toolcrib.store.postgres.sealed_rows import seal_anew
 from toolcrib.store.postgres.values import prune_values
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ _log = logging.getLogger("toolcrib.store")
 UPKEEP_LOCK: Final = 0x75706B6565700000
 """The advisory lock of whoever does it: "upkeep" in ASCII."""
 _MINUTE: Final = 60.0
+_HOUR: Final = 3600.0
 _DAY: Final = 24 * 3600.0
 _TURN_SECONDS: Final = _DAY
 """How long a turn that has ended is kept for whoever asks what became of it."""
@@ -48,9 +52,15 @@ WHERE v.expires_at <= $2 RETURNING true
 class Upkeep:
     """Looks once a minute whether something is due, on a connection of its own."""
 
-    def __init__(self, database: PostgresDatabase, now: Callable[[], float | None]) -> None:
+    def __init__(
+        self,
+        database: PostgresDatabase,
+        now: Callable[[], float | None],
+        cipher: Cipher | None = None,
+    ) -> None:
         self._database = database
         self._now = now
+        self._cipher = cipher or Cipher(None)
         self._task: asyncio.Task[None] | None = None
         # Spread, so that replicas that started together do not come together.
         self._next = time.monotonic() + random.uniform(0.0, _MINUTE)
@@ -85,8 +95,9 @@ class Upkeep:
             if await connection.fetchval(_DUE, "upkeep/minute", now, _MINUTE * 0.9):
                 await _keep_up(connection, now)
             if await connection.fetchval(_DUE, "upkeep/day", now, _DAY):
+                await drop_empty_weeks(connection, _over(now))
+                await seal_anew(connection, self._cipher)
                 await _keep_statistics(connection)
-                await drop_empty_weeks(connection, week_of(now))
             return True
         finally:
             await close_connection(connection)
@@ -98,10 +109,17 @@ class Upkeep:
             if not await connection.fetchval("SELECT pg_try_advisory_lock($1)", UPKEEP_LOCK):
                 return 0
             now = self._now() or await connection.fetchval("SELECT toolcrib_now()")
-            return await drop_empty_weeks(connection, week_of(now))
+            return await drop_empty_weeks(connection, _over(now))
         finally:
             with suppress(Exception):
                 await close_connection(connection)
+
+
+def _over(now: float) -> int:
+    """The first week that a session may still be born in. Not this one at its very beginning: a
+    transaction of the week before may not have ended.
+    """
+    return week_of(now - _HOUR)
 
 
 async def _keep_up(connection: DatabaseConnection, now: float) -> None:
@@ -113,5 +131,7 @@ async def _keep_up(connection: DatabaseConnection, now: float) -> None:
 
 
 async def _keep_statistics(connection: DatabaseConnection) -> None:
+    # It reads a part of every partition, which takes longer the more there are.
+    await connection.execute("SET statement_timeout = 0")
     for table in PARTITIONED:
-        await connection.execute(f"ANALYZE {table}")
+        await connection.execute(f"ANALYZE {table}", timeout=_DAY)

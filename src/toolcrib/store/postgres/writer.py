@@ -20,6 +20,7 @@ from toolcrib.store.postgres.database import (
     PostgresDatabase,
     close_connection,
     is_connection_lost,
+    is_locked_out,
     is_rolled_back,
 )
 from toolcrib.store.postgres.group_index import GroupIndex, GroupIndexer
@@ -44,10 +45,13 @@ FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[]) WITH ORDINALITY
 JOIN sessions s ON s.session_id = w.session_id
 """
 _FILED: Final = "SELECT approval_id, digest FROM approvals WHERE approval_id = ANY($1::text[])"
-_SETTINGS: Final = """
-SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off
+SETTINGS: Final = """
+SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off
 """
 """A plan for every group: few rows by their keys, however many there are in the tables."""
+
+_LOCK_PART: Final = 1 / 15
+"""For how much of the time of a statement a group waits for a row that somebody has locked."""
 
 
 class _DirectCommit:
@@ -165,20 +169,20 @@ class PostgresWriter:
             if isinstance(outcome, LeaseLost):
                 self._held.lose(source.lease)
 
-    async def _write_all(self, commits: _Commits) -> _Outcomes:
+    async def _write_all(self, commits: _Commits, *, is_repeated: bool = False) -> _Outcomes:
         """Write a group; when it is refused whole, each commit alone."""
         deadline = time.monotonic() + self._database.timeouts.outage
         try:
-            return await self._write(commits, deadline)
+            return await self._write(commits, deadline, is_repeated=is_repeated)
         except Exception as error:
             if len(commits) == 1 or is_connection_lost(error):
                 return [self._explained(error)] * len(commits)
-        return [(await self._write_all([commit]))[0] for commit in commits]
+        # What failed may have been the question why one of them was refused: others are written.
+        return [(await self._write_all([each], is_repeated=True))[0] for each in commits]
 
-    async def _write(self, commits: _Commits, deadline: float) -> _Outcomes:
+    async def _write(self, commits: _Commits, deadline: float, *, is_repeated: bool) -> _Outcomes:
         """Write a group, over as many connections as that takes until the deadline."""
         pause = 0.05
-        is_repeated = False
         while True:
             try:
                 if is_repeated:
@@ -186,6 +190,9 @@ class PostgresWriter:
                 return await self._attempt(commits)
             except Exception as error:
                 if is_rolled_back(error):
+                    continue
+                # A session whose row is locked does not fail those beside it: each goes alone.
+                if is_locked_out(error) and len(commits) == 1 and time.monotonic() < deadline:
                     continue
                 if not is_connection_lost(error):
                     raise
@@ -276,7 +283,8 @@ class PostgresWriter:
     async def _ready(self) -> DatabaseConnection:
         if self._connection is None or self._connection.is_closed():
             self._connection = await self._database.connect()
-            await self._connection.execute(_SETTINGS)
+            milliseconds = int(self._database.timeouts.statement * 1000 * _LOCK_PART)
+            await self._connection.execute(f"{SETTINGS}; SET lock_timeout = {milliseconds}")
         return self._connection
 
     def _hang_up(self) -> None:
