@@ -86,7 +86,8 @@ def test_a_backup_becomes_the_same_store_again(
         done = invoke("store", "backup", backup, "--store", crib)
         assert "2 sessions, 6 records" in done.stdout, done.output
     assert backup.stat().st_mode & 0o777 == 0o600
-    assert "2 sessions, 6 records" in invoke("store", "restore", backup, "--store", empty).stdout
+    restored = invoke("store", "restore", backup, "--store", empty).stdout
+    assert restored == f"{empty}: 2 sessions, 6 records\n"
 
     with PostgresStore(empty, key=KEY) as restored:
         check(restored, "done")
