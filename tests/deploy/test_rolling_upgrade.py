@@ -136,6 +136,12 @@ class Rolling:
         return [(int(number), version) for number, version in map(str.split, lines)]
 
 
+async def ended(load: asyncio.Future[None]) -> None:
+    """End the clients of a test that failed: a balancer waits for their streams."""
+    load.cancel()
+    await asyncio.wait([load])
+
+
 async def test_replicas_are_replaced_by_the_next_version_under_load(
     tmp_path: Path, postgres_url: str
 ) -> None:
@@ -153,6 +159,7 @@ async def test_replicas_are_replaced_by_the_next_version_under_load(
         url = await stack.enter_async_context(replicas.balancer())
         load = RollingLoad(url, replicas.token)
         working = asyncio.ensure_future(load.work(callers=3, prompters=2))
+        stack.push_async_callback(ended, working)
         await rolling.both_work(working, {OLD})
         await rolling.replace(0, code)
         await rolling.both_work(working, {OLD, NEW})
