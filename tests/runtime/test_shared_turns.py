@@ -638,6 +638,29 @@ async def test_a_handler_ends_before_its_turn_is_handed_over(open_store: OpenSto
     assert (ran.count("tool.invoked"), ran.count("call.in_doubt")) == (1, 0)
 
 
+async def test_a_session_that_nobody_uses_is_handed_over_while_a_handler_runs(
+    open_store: OpenStore,
+) -> None:
+    """A handler that takes all the drain time keeps its own session, and no other one."""
+    gate, first, second = Gate(), open_store(), open_store()
+    registry = registry_of(host_tool("wait", gate))
+    config: Json = {"host_tool_registry": registry, "drain_seconds": 60}
+    async with serving(store=first, **config) as ending, serving(store=second, **config) as other:
+        busy, unused = await new_session(ending), await new_session(ending)
+        params: Json = {"session_id": busy, "name": "wait", "arguments": {}}
+        called = asyncio.ensure_future(ending.ask("tools.call", params))
+        await gate.is_entered.wait()
+        closing = asyncio.ensure_future(ending.close())
+        await until(lambda: second.holder(unused) is None)
+        opened = await other.ask("session.resume", {"session_id": unused})
+        assert (first.holder(busy) is None, called.done(), closing.done()) == (False,) * 3
+        gate.is_open.set()
+        ended = await called
+        await closing
+
+    assert (opened.session_id, ended.status) == (unused, "completed")
+
+
 async def test_a_turn_that_runs_alone_ends_before_the_process_does(store: PostgresStore) -> None:
     """Where no other replica could go on, the drain time is for the turn to end."""
     gate = Gate()

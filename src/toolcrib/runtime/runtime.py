@@ -212,6 +212,8 @@ class Runtime(ChatOperations):
         for live in sessions:
             live.stop_waiting()
         await self._wait_until_idle(max(ends_at - asyncio.get_running_loop().time(), 0.0))
+        if self._shared_turns is not None:
+            await self._shared_turns.leave()
         await sessions.close_all()
         if self._service is not None and self._service.shared_events is not None:
             await self._service.shared_events.close()

@@ -283,9 +283,12 @@ class LiveSessions(SeenSessions):
         They come back with the next request of their owner.
         """
         idle_seconds = self._config.idle_after(is_shared=self._declared is not None)
-        if idle_seconds is None:
-            return
-        before = self._clock() - idle_seconds
+        if idle_seconds is not None:
+            await self.let_go_unused(idle_seconds)
+
+    async def let_go_unused(self, seconds: float) -> None:
+        """Let go of the sessions that nobody has used for so many seconds."""
+        before = self._clock() - seconds
         for live in list(self._live.values()):
             if live.used_at <= before:
                 await self.let_go(live, unused_since=before)

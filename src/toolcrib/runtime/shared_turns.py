@@ -5,7 +5,7 @@ and the engine that brings them.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import Refused, SessionNotFound
 from toolcrib.runtime.claimed_turns import ClaimedTurns
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from toolcrib.store.shared_store import QueuedTurn, SharedStore
 
 
+_UNUSED_SECONDS: Final = 0.2
+"""A session that was used less long ago may have a request on its way to it."""
+
+
 class SharedTurns:
     """What a runtime has beside its sessions when its store is shared."""
 
@@ -33,6 +37,9 @@ class SharedTurns:
         self, store: SharedStore, sessions: LiveSessions, config: Callable[[], RuntimeConfig]
     ) -> None:
         self._store = store
+        self._sessions = sessions
+        self._leaving: asyncio.Task[None] | None = None
+        self._is_left = False
         self._engines: list[TurnEngine] = []
         self._runtime: Runtime | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -77,13 +84,26 @@ class SharedTurns:
 
     async def drain(self, seconds: float) -> None:
         """Take up no more turns, let nobody wait here for those of others, and hand over what runs
-        within `seconds`.
+        within `seconds`. From now until `leave` others have each session as soon as nobody uses it
+        here, however long something runs in another one.
         """
         self.queued.is_closing = True
+        self._leaving = asyncio.create_task(self._leave_unused())
         for engine in self._engines:
             await engine.stop()
         self._outcomes.drain()
         await self.claimed.hand_over(seconds)
+
+    async def leave(self) -> None:
+        """Let go of no more sessions: all are closed now."""
+        self._is_left = True
+        if self._leaving is not None:
+            await self._leaving
+
+    async def _leave_unused(self) -> None:
+        while not self._is_left:
+            await self._sessions.let_go_unused(_UNUSED_SECONDS)
+            await asyncio.sleep(_UNUSED_SECONDS / 4)
 
     async def close(self) -> None:
         """Let go of everything, once the sessions are closed."""

@@ -31,7 +31,8 @@ _VAULT_NAME: Final = re.compile(r"[0-9a-f]{32}")
 class BackupFacts:
     """What a backup holds."""
 
-    path: Path
+    path: Path | str
+    """The file, or the database that was restored."""
     schema: int
     sessions: int
     records: int

@@ -80,6 +80,8 @@ class PostgresAccess:
         try:
             self._read(lambda connection: ensure_schema(connection, self._database.shown))
         except BaseException:
+            # A schema that is refused leaves the connection it was read on.
+            self._thread.run(self._database.close)
             self._thread.stop()
             raise
 

@@ -221,7 +221,7 @@ def restore_database(backup: Path, url: str) -> BackupFacts:
                 await _load(connection, archive, manifest)
                 facts = await counted(connection, database.shown)
             await connection.execute("ANALYZE")
-            return _backup_facts(Path(database.shown), facts, size)
+            return _backup_facts(database.shown, facts, size)
 
         return use_database(url, work)
 
@@ -320,5 +320,5 @@ def database_backup_facts(path: Path) -> StoreFacts:
     )
 
 
-def _backup_facts(path: Path, facts: StoreFacts, size: int) -> BackupFacts:
+def _backup_facts(path: Path | str, facts: StoreFacts, size: int) -> BackupFacts:
     return BackupFacts(path, facts.schema, facts.sessions, facts.records, facts.open_calls, size)

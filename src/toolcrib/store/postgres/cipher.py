@@ -106,7 +106,7 @@ class Cipher:
         nothing of the key that it is made of. Raises `UsageError` without a key.
         """
         if not self._keys:
-            raise UsageError(f"the store has no key, which {purpose} needs; {HOW_TO_SET}")
+            raise UsageError(f"the store has no key, which is needed for {purpose}; {HOW_TO_SET}")
         text = b"toolcrib derived key: " + purpose.encode()
         return tuple(hmac.digest(key, text, "sha256") for key in self._keys)
 

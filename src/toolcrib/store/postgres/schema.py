@@ -6,13 +6,18 @@ replicas of both run side by side during an upgrade. What is dropped was unused 
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from toolcrib.errors import StoreError
+from toolcrib.store.postgres.database import is_rolled_back
 
 if TYPE_CHECKING:
     from toolcrib.store.postgres.database import DatabaseConnection
@@ -21,10 +26,13 @@ _log = logging.getLogger("toolcrib.store")
 
 SCHEMA_LOCK: Final = 0x746F6F6C63726962
 """The advisory lock under which tables are made: "toolcrib" in ASCII."""
-_STEP_SECONDS: Final = 7 * 24 * 3600.0
-"""How long a step may take, and how long another replica waits for it: an index of a large table is
-not made in the time that other statements have.
-"""
+_LOCK_SECONDS: Final = 1.0
+"""How long a step waits for a table. Whoever comes after it waits for as long, so it is much less
+than a lease."""
+_BUSY_SECONDS: Final = 60.0
+"""How long a step is tried while others, such as a backup, read the tables that it changes."""
+_STEP_SECONDS: Final = 3600.0
+_TURN_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +89,51 @@ async def ensure_schema(connection: DatabaseConnection, shown: str) -> None:
     """Bring a database to the newest version, each step all or not at all."""
     if await schema_version(connection, shown) and not await missing_steps(connection):
         return
-    # Of replicas that start at once, one makes the tables and the others wait for it.
-    async with connection.transaction():
-        await connection.execute("SET LOCAL statement_timeout = 0")
-        await connection.execute("SELECT pg_advisory_lock($1)", SCHEMA_LOCK, timeout=_STEP_SECONDS)
-    try:
+    async with _schema_lock(connection, shown):
         version = await schema_version(connection, shown)
-        if version:
+        missing = await missing_steps(connection) if version else migrations()
+        if version and missing:
             _log.info("%s: upgrading from schema %d to %d", shown, version, newest_version())
-        for step in await missing_steps(connection) if version else migrations():
-            await apply_step(connection, step)
+        for step in missing:
+            await _apply_when_free(connection, step, shown)
+
+
+@asynccontextmanager
+async def _schema_lock(connection: DatabaseConnection, shown: str) -> AsyncGenerator[None]:
+    """Of replicas that start at once, one makes the tables and the others wait for it, however long
+    it takes.
+    """
+    is_told = False
+    while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", SCHEMA_LOCK):
+        if not is_told:
+            _log.info("%s: waiting for another process, which changes the schema", shown)
+        is_told = True
+        await asyncio.sleep(_TURN_SECONDS)
+    try:
+        yield
     finally:
         await connection.execute("SELECT pg_advisory_unlock($1)", SCHEMA_LOCK)
+
+
+async def _apply_when_free(connection: DatabaseConnection, step: Migration, shown: str) -> None:
+    """Apply one step, again after a pause in which others get on while its tables are in use."""
+    from asyncpg import LockNotAvailableError
+
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            return await apply_step(connection, step)
+        except Exception as error:
+            if not isinstance(error, LockNotAvailableError) and not is_rolled_back(error):
+                raise
+            if time.monotonic() > deadline:
+                raise StoreError(
+                    f"{shown}: step {step.number} ({step.name}) of the schema needs tables that "
+                    f"somebody has used for {_BUSY_SECONDS:g} seconds, such as a backup or a long "
+                    "query; nothing was changed, try again when that has ended"
+                ) from None
+            _log.info("%s: step %d waits for tables in use", shown, step.number)
+        await asyncio.sleep(_LOCK_SECONDS)
 
 
 async def applied_steps(connection: DatabaseConnection) -> list[int]:
@@ -110,7 +151,10 @@ async def missing_steps(connection: DatabaseConnection) -> list[Migration]:
 async def apply_step(connection: DatabaseConnection, step: Migration) -> None:
     """Apply one step, all or not at all."""
     async with connection.transaction():
-        await connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '10s'")
+        milliseconds = int(_LOCK_SECONDS * 1000)
+        await connection.execute(
+            f"SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {milliseconds}"
+        )
         await connection.execute(
             "CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY, name text"
             " NOT NULL, least integer NOT NULL, at timestamptz NOT NULL DEFAULT now())"
