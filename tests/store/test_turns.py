@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
+import asyncpg
 import pytest
 
 from tests.helpers.patience import PATIENCE
@@ -12,6 +13,7 @@ from tests.store.facts import PERSON, FakeClock, at_once, chain, request
 from toolcrib.approval.decision import Approve, Decided
 from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound
 from toolcrib.store import PostgresStore
+from toolcrib.store.postgres import turn_rows
 from toolcrib.store.shared_store import ClaimedTurn, Hint, QueuedTurn, QueueRule, TurnState
 from toolcrib.store.store import ApprovalFiled, Commit, Lease
 
@@ -265,6 +267,60 @@ def test_a_deadline_makes_a_turn_due(shared: PostgresStore, clock: FakeClock) ->
 
     assert not before
     assert claim(shared).turn.turn_id == "t1"
+
+
+def test_a_deadline_that_only_the_store_takes_for_passed_makes_no_loop(
+    shared: PostgresStore, clock: FakeClock
+) -> None:
+    """A replica whose clock is behind the store's finds the request still open and lets the turn
+    wait on: it is due again a second later, and not at once.
+    """
+    new_session(shared)
+    queue(shared)
+    claimed = claim(shared)
+    file_request(shared, claimed.lease, clock.now - 5)
+    settle(shared, claimed, "waiting", pending=("a1",), wake_at=clock.now - 5)
+    at_once = shared.claim_turns(1)
+    clock.now += 1
+
+    assert not at_once
+    assert claim(shared).turn.turn_id == "t1"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [turn_rows.CLAIM % "SKIP LOCKED", turn_rows.DUE_SESSIONS],
+    ids=["claim", "due sessions"],
+)
+async def test_a_look_reads_no_turn_that_is_due_later(
+    shared: PostgresStore, clock: FakeClock, postgres_url: str, question: str
+) -> None:
+    """A look for turns costs the same however many wait for a deadline."""
+    shared.join(None)
+    parameters: list[object] = [clock.now, shared.replica_id, [], 16]
+    if "$5" in question:
+        parameters += ["p", None, False]
+    connection = await asyncpg.connect(postgres_url)
+    try:
+        await connection.execute(
+            "INSERT INTO sessions (session_id, born, created_at, settings, head_hash, fence)"
+            " SELECT 's' || i, 0, 0, '', '', 0 FROM generate_series(1, 5000) i"
+        )
+        await connection.execute(
+            "INSERT INTO turns"
+            " (turn_id, session_id, state, request, due_at, created_at, changed_at)"
+            " SELECT 't' || i, 's' || i, 'waiting', '', $1::float + 3600, 0, 0"
+            " FROM generate_series(1, 5000) i",
+            clock.now,
+        )
+        await connection.execute("ANALYZE turns, sessions")
+        plan = await connection.fetch(f"EXPLAIN (ANALYZE, TIMING off) {question}", *parameters)
+    finally:
+        await connection.close()
+
+    lines = [row[0] for row in plan]
+    assert any("on turns_due" in line or "using turns_due" in line for line in lines), lines
+    assert not [line for line in lines if "Rows Removed" in line or "Seq Scan on turns" in line]
 
 
 def test_turns_of_a_session_come_one_after_the_other(shared: PostgresStore) -> None:

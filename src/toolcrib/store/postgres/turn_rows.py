@@ -78,16 +78,18 @@ UPDATE turns SET due_at = 0
 WHERE session_id = $1 AND state = 'waiting' AND $2::text = ANY(pending)
 """
 
+# The time as a value of its own, and not of `n`: only so is it looked up in the index, and turns
+# that are due later are not read.
 _DUE: Final = f"""
-t.due_at <= n.now AND t.state <> 'ended' AND (t.state <> 'running' OR {_CUT_OFF})
+t.due_at <= (SELECT {NOW}) AND t.state <> 'ended' AND (t.state <> 'running' OR {_CUT_OFF})
     AND (s.replica_id = $2 OR {_FREE})
 """
-_DUE_SESSIONS: Final = f"""
+DUE_SESSIONS: Final = f"""
 SELECT t.session_id FROM turns t JOIN sessions s USING (session_id), (SELECT {NOW} AS now) n
 WHERE {_DUE} ORDER BY t.due_at LIMIT $4
 """
 # A session that this replica has open keeps its lease.
-_CLAIM: Final = f"""
+CLAIM: Final = f"""
 WITH picked AS MATERIALIZED (
     SELECT t.turn_id, s.session_id, s.replica_id AS holder, n.now,
         coalesce(s.replica_id = $2 AND s.session_id <> ALL($3::text[]), false) AS is_mine
@@ -126,12 +128,17 @@ UPDATE sessions SET replica_id = CASE WHEN $3 THEN NULL ELSE replica_id END,
     taken_from = CASE WHEN $3 THEN NULL ELSE taken_from END
 WHERE session_id = $1 AND fence = $2 AND replica_id IS NOT NULL RETURNING true
 """
+_LEAST_WAIT_SECONDS: Final = 1.0
+"""The clocks of replicas and the database's may differ: a deadline that has passed for the one only
+must not make a loop without a pause.
+"""
 _SETTLE: Final = f"""
 UPDATE turns SET state = $3, request = CASE WHEN $3 = 'ended' THEN '' ELSE request END,
     outcome = $4, pending = $5, wake_at = $6, attempts = $7, fence = NULL, changed_at = n.now,
     due_at = CASE WHEN $3 = 'ended' THEN NULL
         WHEN $3 <> 'waiting' OR $8 THEN n.now + $9
-        WHEN $6::double precision IS NOT NULL THEN greatest($6, n.now + $9) END
+        WHEN $6::double precision IS NOT NULL
+            THEN greatest($6, n.now + greatest($9, {_LEAST_WAIT_SECONDS})) END
 FROM (SELECT {NOW} AS now) n WHERE turn_id = $2
 """
 _NEXT: Final = f"""
@@ -212,7 +219,7 @@ async def claim_turns(
     orphans = sorted(me.held.orphans())
     await find_due(connection, me, session_id, is_thorough=is_thorough or session_id is not None)
     # One that is asked for by name is waited for; of all others somebody else's are left out.
-    statement = _CLAIM % ("SKIP LOCKED" if session_id is None else "")
+    statement = CLAIM % ("SKIP LOCKED" if session_id is None else "")
     rows = await connection.fetch(
         statement, me.now, me.replica_id, orphans, limit, me.process, session_id, only_open
     )
@@ -228,7 +235,7 @@ async def due_sessions(
     """The sessions whose turns are due, the longest due first."""
     orphans = sorted(me.held.orphans())
     await find_due(connection, me, None, is_thorough=is_thorough)
-    rows = await connection.fetch(_DUE_SESSIONS, me.now, me.replica_id, orphans, limit)
+    rows = await connection.fetch(DUE_SESSIONS, me.now, me.replica_id, orphans, limit)
     return [row[0] for row in rows]
 
 
