@@ -231,6 +231,51 @@ async def test_a_running_prompt_is_cancelled_at_the_other_replica(open_store: Op
     assert stopped["data"]["principal"] == "owner"
 
 
+async def test_a_handler_that_takes_long_to_end_holds_up_no_other_cancel(
+    open_store: OpenStore,
+) -> None:
+    """Of two prompts that run at another replica, the second is cancelled while the handler of the
+    first is still ending.
+    """
+    first, second = open_store(), open_store()
+    is_ending, may_end = asyncio.Event(), asyncio.Event()
+
+    async def slow(given: Json, context: ToolContext) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            is_ending.set()
+            await may_end.wait()
+        return "never"
+
+    gate = Gate()
+    tools = (host_tool("slow", slow), host_tool("gate", gate))
+    script = model([calls("slow", {})], [calls("gate", {})])
+    async with (
+        serving(*tools, store=first, adapter=script) as runner,
+        serving(store=second, adapter=model(), takes_turns=False) as other,
+    ):
+        stubborn, quick = await new_session(runner), await new_session(runner)
+        sent = [asyncio.ensure_future(send(runner, stubborn))]
+        await until(lambda: list(first.open_calls(stubborn)))
+        sent.append(asyncio.ensure_future(send(runner, quick)))
+        await gate.is_entered.wait()
+        held_up = asyncio.ensure_future(other.ask("prompt.cancel", {"session_id": stubborn}))
+        await is_ending.wait()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                cancelled = await other.ask("prompt.cancel", {"session_id": quick})
+            was_ending = not held_up.done()
+        finally:
+            may_end.set()
+        await held_up
+        results = await asyncio.gather(*sent)
+
+    assert cancelled.was_running
+    assert was_ending
+    assert [result.status for result in results] == ["cancelled", "cancelled"]
+
+
 async def test_a_waiting_prompt_is_cancelled(store: PostgresStore) -> None:
     """A turn that waits is ended by a cancel, and its request is withdrawn."""
     async with serving(store=store, **asking([calls("add", ADD)], [says("more")])) as runtime:

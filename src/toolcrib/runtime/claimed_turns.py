@@ -81,6 +81,8 @@ class ClaimedTurns:
         self._runs: dict[str, _Run] = {}
         self._look = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
+        self._stopping: set[asyncio.Task[None]] = set()
+        """Prompts that were cancelled and have yet to end."""
         self._unsubscribe = store.on_hint(self._hear)
         self.outcomes: TurnOutcomes | None = None
         """Who is told of turns that are settled here."""
@@ -394,19 +396,27 @@ class ClaimedTurns:
             self._look.clear()
             try:
                 for turn in await ask_store(self._store, self._store.cancelled_turns):
-                    await self._cancel(turn)
+                    self._cancel(turn)
             except Exception as error:
                 logger.warning("turns that were cancelled cannot be read: %s", error)
         self._watching = None
 
-    async def _cancel(self, turn: QueuedTurn) -> None:
+    def _cancel(self, turn: QueuedTurn) -> None:
         run = self._runs.get(turn.turn_id)
         if run is None or run.cancelled_by is not None:
             return
         run.cancelled_by = turn.cancelled_by
         if run.live is not None and not run.live.is_closing:
-            run.live.stopped_by = turn.cancelled_by
-            try:
-                await run.live.slot.cancel()
-            finally:
-                run.live.stopped_by = None
+            # Not awaited: a handler may take long to end, and other turns are cancelled meanwhile.
+            task = asyncio.create_task(_stop(run.live, turn.cancelled_by))
+            self._stopping.add(task)
+            task.add_done_callback(self._stopping.discard)
+
+
+async def _stop(live: LiveSession, by: str | None) -> None:
+    """Cancel the prompt that runs in a session, and wait for its end."""
+    live.stopped_by = by
+    try:
+        await live.slot.cancel()
+    finally:
+        live.stopped_by = None
