@@ -14,8 +14,10 @@ from toolcrib.approval.decision import Approve, Decided
 from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound
 from toolcrib.store import PostgresStore
 from toolcrib.store.postgres import turn_rows
+from toolcrib.store.postgres.database import PostgresDatabase, Timeouts
+from toolcrib.store.postgres.upkeep import Upkeep
 from toolcrib.store.shared_store import ClaimedTurn, Hint, QueuedTurn, QueueRule, TurnState
-from toolcrib.store.store import ApprovalFiled, Commit, Lease
+from toolcrib.store.store import ApprovalFiled, ApprovalUsed, Commit, Lease
 
 Other = Callable[[], PostgresStore]
 
@@ -246,13 +248,38 @@ def test_no_decision_is_lost_in_a_race_with_the_turn_that_begins_to_wait(
 
 
 def test_a_request_that_was_withdrawn_counts_as_decided(shared: PostgresStore) -> None:
-    """A turn that waits for a request which is no more goes on when somebody looks thoroughly."""
+    """A turn that waits for a request goes on once the request is used up by something else."""
     new_session(shared)
     queue(shared)
-    settle(shared, claim(shared), "waiting", pending=("gone",))
+    claimed = claim(shared)
+    file_request(shared, claimed.lease, None)
+    settle(shared, claimed, "waiting", pending=("a1",))
+    before = shared.claim_turns(1)
+    lease = shared.acquire("s")
+    shared.commit(lease, Commit((), [ApprovalUsed("a1")]))
+    shared.release(lease)
 
-    assert not shared.claim_turns(1)
-    assert len(shared.claim_turns(1, is_thorough=True)) == 1
+    assert not before
+    assert len(shared.claim_turns(1)) == 1
+
+
+async def test_a_turn_that_waits_for_a_lost_request_is_found(
+    shared: PostgresStore, clock: FakeClock, postgres_url: str
+) -> None:
+    """Whatever became of the request: the turn goes on when it is asked for by name, or after the
+    upkeep of the store.
+    """
+    for session_id in ("s", "s2"):
+        new_session(shared, session_id)
+        queue(shared, f"turn of {session_id}", session_id)
+        settle(shared, claim(shared, session_id), "waiting", pending=("gone",))
+    before = shared.claim_turns(2)
+    by_name = shared.claim_turns(2, session_id="s")
+    await Upkeep(PostgresDatabase(postgres_url, Timeouts(), 1), clock).run()
+
+    assert not before
+    assert [each.lease.session_id for each in by_name] == ["s"]
+    assert [each.lease.session_id for each in shared.claim_turns(2)] == ["s2"]
 
 
 def test_a_deadline_makes_a_turn_due(shared: PostgresStore, clock: FakeClock) -> None:

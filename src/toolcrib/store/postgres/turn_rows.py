@@ -66,7 +66,7 @@ UPDATE turns t SET due_at = n.now FROM sessions s, (SELECT {NOW} AS now) n
 WHERE s.session_id = t.session_id AND t.state = 'running' AND t.due_at IS NULL
     AND ($4::text IS NULL OR t.session_id = $4) AND {_CUT_OFF}
 """
-_WITHDRAWN: Final = f"""
+WITHDRAWN: Final = f"""
 UPDATE turns t SET due_at = n.now FROM (SELECT {NOW} AS now) n
 WHERE t.state = 'waiting' AND (t.due_at IS NULL OR t.due_at > n.now)
     AND ($2::text IS NULL OR t.session_id = $2) AND EXISTS (
@@ -212,12 +212,11 @@ async def claim_turns(
     limit: int,
     session_id: str | None,
     *,
-    is_thorough: bool,
     only_open: bool,
 ) -> list[ClaimedTurn]:
     """Take up turns that are due, with the leases of their sessions."""
     orphans = sorted(me.held.orphans())
-    await find_due(connection, me, session_id, is_thorough=is_thorough or session_id is not None)
+    await _find_due(connection, me, session_id)
     # One that is asked for by name is waited for; of all others somebody else's are left out.
     statement = CLAIM % ("SKIP LOCKED" if session_id is None else "")
     rows = await connection.fetch(
@@ -230,29 +229,25 @@ async def claim_turns(
 
 
 async def due_sessions(
-    connection: DatabaseConnection, me: ReplicaIdentity, limit: int, *, is_thorough: bool
+    connection: DatabaseConnection, me: ReplicaIdentity, limit: int
 ) -> list[str]:
     """The sessions whose turns are due, the longest due first."""
     orphans = sorted(me.held.orphans())
-    await find_due(connection, me, None, is_thorough=is_thorough)
+    await _find_due(connection, me, None)
     rows = await connection.fetch(DUE_SESSIONS, me.now, me.replica_id, orphans, limit)
     return [row[0] for row in rows]
 
 
-async def find_due(
-    connection: DatabaseConnection,
-    me: ReplicaIdentity,
-    session_id: str | None,
-    *,
-    is_thorough: bool,
+async def _find_due(
+    connection: DatabaseConnection, me: ReplicaIdentity, session_id: str | None
 ) -> None:
-    """Mark as due what became so without anybody writing it down: a replica went away, or a request
-    was withdrawn.
+    """Mark as due what became so without anybody writing it down: a replica went away; and of a
+    session that is asked for by name, a request is no more.
     """
     orphans = sorted(me.held.orphans())
     await connection.execute(_REVIVE, me.now, me.replica_id, orphans, session_id)
-    if is_thorough:
-        await connection.execute(_WITHDRAWN, me.now, session_id)
+    if session_id is not None:
+        await connection.execute(WITHDRAWN, me.now, session_id)
 
 
 async def settle_turn(
