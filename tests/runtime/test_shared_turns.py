@@ -31,7 +31,7 @@ from toolcrib import ToolContext
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.calls.hooks import Hooks
 from toolcrib.calls.lifecycle import HookedSession, Refuse
-from toolcrib.errors import Refused
+from toolcrib.errors import Refused, StoreError
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.runtime.turn_progress import Advanced
@@ -414,6 +414,33 @@ async def test_a_turn_whose_session_cannot_be_opened_now_is_tried_again(
     assert result.text == "late"
     assert turn is not None
     assert turn.attempts < 10
+
+
+async def test_a_turn_that_the_store_fails_on_is_not_tried_without_a_pause(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What fails each time, such as a secret that the key of this replica does not open, is tried
+    again after pauses that grow, and goes on once it is mended.
+    """
+    failed: list[float] = []
+    really = store.open_calls
+
+    def open_calls(session_id: str) -> Any:
+        if len(failed) == 3:
+            return really(session_id)
+        failed.append(time.monotonic())
+        raise StoreError("the key does not open it")
+
+    async with serving(store=store, adapter=model([says("at last")])) as runtime:
+        session_id = await new_session(runtime)
+        await runtime.ask("session.close", {"session_id": session_id})
+        monkeypatch.setattr(store, "open_calls", open_calls)
+        result = await send(runtime, session_id)
+
+    assert result.text == "at last"
+    first, second, third = failed
+    assert second - first >= 0.25
+    assert third - second >= 0.5
 
 
 async def test_a_session_says_whether_it_is_busy(open_store: OpenStore) -> None:

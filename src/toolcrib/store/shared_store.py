@@ -180,9 +180,9 @@ class TurnStore(Protocol):
         """
         ...
 
-    def leave_turn(self, claimed: ClaimedTurn) -> None:
-        """Stop running a claimed turn without saying what became of it: it is due again as soon as
-        its lease is free, and at this replica at once.
+    def leave_turn(self, claimed: ClaimedTurn, *, pause_seconds: float = 0.0) -> None:
+        """Stop running a claimed turn without saying what became of it: it is due again after the
+        pause as soon as its lease is free, and at this replica also while it is not.
         """
         ...
 

@@ -147,7 +147,7 @@ UPDATE turns SET due_at = {NOW} WHERE turn_id = (
 ) AND state = 'queued' AND due_at IS NULL
 """
 _LEAVE: Final = f"""
-UPDATE turns SET fence = NULL, due_at = {NOW}
+UPDATE turns SET fence = NULL, due_at = {NOW} + $4
 WHERE turn_id = $2 AND state = 'running' AND fence = $3
 """
 
@@ -285,10 +285,15 @@ async def settle_turn(
 
 
 async def leave_turn(
-    connection: DatabaseConnection, claimed: ClaimedTurn, now: float | None
+    connection: DatabaseConnection,
+    claimed: ClaimedTurn,
+    now: float | None,
+    *,
+    pause_seconds: float,
 ) -> None:
     """Stop running a turn; nothing happens when another replica has taken it up."""
-    await connection.execute(_LEAVE, now, claimed.turn.turn_id, claimed.lease.fence)
+    of_run = (claimed.turn.turn_id, claimed.lease.fence)
+    await connection.execute(_LEAVE, now, *of_run, pause_seconds)
 
 
 async def cancel_turn(

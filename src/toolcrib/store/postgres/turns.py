@@ -118,11 +118,15 @@ class PostgresTurns(PostgresReplicas):
             self._held.remove(lease)
         self.hint(Hint("turn", lease.session_id))
 
-    def leave_turn(self, claimed: ClaimedTurn) -> None:
+    def leave_turn(self, claimed: ClaimedTurn, *, pause_seconds: float = 0.0) -> None:
         """Stop running a turn."""
-        self._transact(
-            lambda conn: turn_rows.leave_turn(conn, claimed, self._now()), after_writes=False
-        )
+
+        async def leave(connection: DatabaseConnection) -> None:
+            await turn_rows.leave_turn(
+                connection, claimed, self._now(), pause_seconds=pause_seconds
+            )
+
+        self._transact(leave, after_writes=False)
         self.hint(Hint("turn", claimed.lease.session_id))
 
     def cancel_turn(self, session_id: str, by: str) -> QueuedTurn | None:
