@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
+from temporalio.api.enums.v1 import EventType, TaskQueueKind
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 
 from tests.helpers.patience import PATIENCE
@@ -120,6 +121,27 @@ async def test_a_turn_is_advanced_until_it_is_answered(queue: Queue) -> None:
 
         assert await queue.handle.result() == "answered"
     assert turns.advanced == [queue.session_id] * 2
+
+
+async def test_a_turn_that_waits_is_bound_to_no_process(queue: Queue) -> None:
+    """What wakes a turn goes to any worker, and not first to the one that ran it before, which may
+    be dead.
+    """
+    turns = PlayedTurns([TurnReport("waiting"), TurnReport("answered")])
+    async with queue.worker(turns):
+        await queue.wake()
+        await turns.left(1)
+        await queue.wake()
+        await queue.handle.result()
+        history = await queue.handle.fetch_history()
+
+    asked = [
+        event.workflow_task_scheduled_event_attributes.task_queue.kind
+        for event in history.events
+        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED
+    ]
+    assert len(asked) > 2
+    assert set(asked) == {TaskQueueKind.TASK_QUEUE_KIND_NORMAL}
 
 
 async def test_a_deadline_wakes_a_turn_that_waits(queue: Queue) -> None:

@@ -31,7 +31,7 @@ from toolcrib import Session, ToolContext
 from toolcrib.approval.policy import Policy, Rule
 from toolcrib.calls.hooks import Hooks
 from toolcrib.calls.lifecycle import HookedSession, Refuse
-from toolcrib.errors import LeaseLost, Refused, SessionElsewhere
+from toolcrib.errors import LeaseLost, Refused, SessionElsewhere, StoreError
 from toolcrib.runtime import runtime as runtime_module
 from toolcrib.runtime import sessions as sessions_module
 from toolcrib.runtime.principal import OWNER, Principal
@@ -236,6 +236,51 @@ async def test_a_running_prompt_is_cancelled_at_the_other_replica(open_store: Op
     assert stopped["data"]["principal"] == "owner"
 
 
+async def test_a_handler_that_takes_long_to_end_holds_up_no_other_cancel(
+    open_store: OpenStore,
+) -> None:
+    """Of two prompts that run at another replica, the second is cancelled while the handler of the
+    first is still ending.
+    """
+    first, second = open_store(), open_store()
+    is_ending, may_end = asyncio.Event(), asyncio.Event()
+
+    async def slow(given: Json, context: ToolContext) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            is_ending.set()
+            await may_end.wait()
+        return "never"
+
+    gate = Gate()
+    tools = (host_tool("slow", slow), host_tool("gate", gate))
+    script = model([calls("slow", {})], [calls("gate", {})])
+    async with (
+        serving(*tools, store=first, adapter=script) as runner,
+        serving(store=second, adapter=model(), takes_turns=False) as other,
+    ):
+        stubborn, quick = await new_session(runner), await new_session(runner)
+        sent = [asyncio.ensure_future(send(runner, stubborn))]
+        await until(lambda: list(first.open_calls(stubborn)))
+        sent.append(asyncio.ensure_future(send(runner, quick)))
+        await gate.is_entered.wait()
+        held_up = asyncio.ensure_future(other.ask("prompt.cancel", {"session_id": stubborn}))
+        await is_ending.wait()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                cancelled = await other.ask("prompt.cancel", {"session_id": quick})
+            was_ending = not held_up.done()
+        finally:
+            may_end.set()
+        await held_up
+        results = await asyncio.gather(*sent)
+
+    assert cancelled.was_running
+    assert was_ending
+    assert [result.status for result in results] == ["cancelled", "cancelled"]
+
+
 async def test_a_waiting_prompt_is_cancelled(store: PostgresStore) -> None:
     """A turn that waits is ended by a cancel, and its request is withdrawn."""
     async with serving(store=store, **asking([calls("add", ADD)], [says("more")])) as runtime:
@@ -429,6 +474,33 @@ async def test_a_turn_whose_session_is_open_elsewhere_is_tried_again(
         result = await send(runtime, session_id)
 
     assert result.text == "late"
+
+
+async def test_a_turn_that_the_store_fails_on_is_not_tried_without_a_pause(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What fails each time, such as a secret that the key of this replica does not open, is tried
+    again after pauses that grow, and goes on once it is mended.
+    """
+    failed: list[float] = []
+    really = store.open_calls
+
+    def open_calls(session_id: str) -> Any:
+        if len(failed) == 3:
+            return really(session_id)
+        failed.append(time.monotonic())
+        raise StoreError("the key does not open it")
+
+    async with serving(store=store, adapter=model([says("at last")])) as runtime:
+        session_id = await new_session(runtime)
+        await runtime.ask("session.close", {"session_id": session_id})
+        monkeypatch.setattr(store, "open_calls", open_calls)
+        result = await send(runtime, session_id)
+
+    assert result.text == "at last"
+    first, second, third = failed
+    assert second - first >= 0.25
+    assert third - second >= 0.5
 
 
 async def test_a_session_says_whether_it_is_busy(open_store: OpenStore) -> None:

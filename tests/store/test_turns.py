@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
+import asyncpg
 import pytest
 
 from tests.helpers.patience import PATIENCE
@@ -12,8 +13,11 @@ from tests.store.facts import PERSON, FakeClock, at_once, chain, request
 from toolcrib.approval.decision import Approve, Decided
 from toolcrib.errors import LeaseHeld, LeaseLost, SessionNotFound
 from toolcrib.store import PostgresStore
+from toolcrib.store.postgres import turn_rows
+from toolcrib.store.postgres.database import PostgresDatabase, Timeouts
+from toolcrib.store.postgres.upkeep import Upkeep
 from toolcrib.store.shared_store import ClaimedTurn, Hint, QueuedTurn, QueueRule, TurnState
-from toolcrib.store.store import ApprovalFiled, Commit, Lease
+from toolcrib.store.store import ApprovalFiled, ApprovalUsed, Commit, Lease
 
 Other = Callable[[], PostgresStore]
 
@@ -244,13 +248,38 @@ def test_no_decision_is_lost_in_a_race_with_the_turn_that_begins_to_wait(
 
 
 def test_a_request_that_was_withdrawn_counts_as_decided(shared: PostgresStore) -> None:
-    """A turn that waits for a request which is no more goes on when somebody looks thoroughly."""
+    """A turn that waits for a request goes on once the request is used up by something else."""
     new_session(shared)
     queue(shared)
-    settle(shared, claim(shared), "waiting", pending=("gone",))
+    claimed = claim(shared)
+    file_request(shared, claimed.lease, None)
+    settle(shared, claimed, "waiting", pending=("a1",))
+    before = shared.claim_turns(1)
+    lease = shared.acquire("s")
+    shared.commit(lease, Commit((), [ApprovalUsed("a1")]))
+    shared.release(lease)
 
-    assert not shared.claim_turns(1)
-    assert len(shared.claim_turns(1, is_thorough=True)) == 1
+    assert not before
+    assert len(shared.claim_turns(1)) == 1
+
+
+async def test_a_turn_that_waits_for_a_lost_request_is_found(
+    shared: PostgresStore, clock: FakeClock, postgres_url: str
+) -> None:
+    """Whatever became of the request: the turn goes on when it is asked for by name, or after the
+    upkeep of the store.
+    """
+    for session_id in ("s", "s2"):
+        new_session(shared, session_id)
+        queue(shared, f"turn of {session_id}", session_id)
+        settle(shared, claim(shared, session_id), "waiting", pending=("gone",))
+    before = shared.claim_turns(2)
+    by_name = shared.claim_turns(2, session_id="s")
+    await Upkeep(PostgresDatabase(postgres_url, Timeouts(), 1), clock).run()
+
+    assert not before
+    assert [each.lease.session_id for each in by_name] == ["s"]
+    assert [each.lease.session_id for each in shared.claim_turns(2)] == ["s2"]
 
 
 def test_a_deadline_makes_a_turn_due(shared: PostgresStore, clock: FakeClock) -> None:
@@ -265,6 +294,60 @@ def test_a_deadline_makes_a_turn_due(shared: PostgresStore, clock: FakeClock) ->
 
     assert not before
     assert claim(shared).turn.turn_id == "t1"
+
+
+def test_a_deadline_that_only_the_store_takes_for_passed_makes_no_loop(
+    shared: PostgresStore, clock: FakeClock
+) -> None:
+    """A replica whose clock is behind the store's finds the request still open and lets the turn
+    wait on: it is due again a second later, and not at once.
+    """
+    new_session(shared)
+    queue(shared)
+    claimed = claim(shared)
+    file_request(shared, claimed.lease, clock.now - 5)
+    settle(shared, claimed, "waiting", pending=("a1",), wake_at=clock.now - 5)
+    at_once = shared.claim_turns(1)
+    clock.now += 1
+
+    assert not at_once
+    assert claim(shared).turn.turn_id == "t1"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [turn_rows.CLAIM % "SKIP LOCKED", turn_rows.DUE_SESSIONS],
+    ids=["claim", "due sessions"],
+)
+async def test_a_look_reads_no_turn_that_is_due_later(
+    shared: PostgresStore, clock: FakeClock, postgres_url: str, question: str
+) -> None:
+    """A look for turns costs the same however many wait for a deadline."""
+    shared.join(None)
+    parameters: list[object] = [clock.now, shared.replica_id, [], 16]
+    if "$5" in question:
+        parameters += ["p", None, False]
+    connection = await asyncpg.connect(postgres_url)
+    try:
+        await connection.execute(
+            "INSERT INTO sessions (session_id, born, created_at, settings, head_hash, fence)"
+            " SELECT 's' || i, 0, 0, '', '', 0 FROM generate_series(1, 5000) i"
+        )
+        await connection.execute(
+            "INSERT INTO turns"
+            " (turn_id, session_id, state, request, due_at, created_at, changed_at)"
+            " SELECT 't' || i, 's' || i, 'waiting', '', $1::float + 3600, 0, 0"
+            " FROM generate_series(1, 5000) i",
+            clock.now,
+        )
+        await connection.execute("ANALYZE turns, sessions")
+        plan = await connection.fetch(f"EXPLAIN (ANALYZE, TIMING off) {question}", *parameters)
+    finally:
+        await connection.close()
+
+    lines = [row[0] for row in plan]
+    assert any("on turns_due" in line or "using turns_due" in line for line in lines), lines
+    assert not [line for line in lines if "Rows Removed" in line or "Seq Scan on turns" in line]
 
 
 def test_turns_of_a_session_come_one_after_the_other(shared: PostgresStore) -> None:

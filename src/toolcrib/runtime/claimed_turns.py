@@ -88,6 +88,8 @@ class ClaimedTurns:
         self._runs: dict[str, _Run] = {}
         self._look = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
+        self._stopping: set[asyncio.Task[None]] = set()
+        """Prompts that were cancelled and have yet to end."""
         self._unsubscribe = store.on_hint(self._hear)
         self.outcomes: TurnOutcomes | None = None
         """Who is told of turns that are settled here."""
@@ -160,7 +162,7 @@ class ClaimedTurns:
             return await self._refused(run, Refused("conflict", str(error)))
         except StoreError as error:
             logger.warning("the turn of the session %s was cut off: %s", turn.session_id, error)
-            await self._cut_off(run)
+            await self._cut_off(run, _pause(turn))
         except Refused as refused:
             return await self._refused(run, refused)
         except Exception as error:
@@ -320,14 +322,14 @@ class ClaimedTurns:
             refused.kind == "internal" and turn.attempts >= _MOST_FAILURES
         )
         if not is_hopeless:
-            pause = min(0.25 * 2 ** min(turn.attempts, 16), _LONGEST_PAUSE_SECONDS)
+            pause = _pause(turn)
             logger.warning(
-                "the turn of the session %s cannot be run now and is tried again in %g s: %s",
+                "the turn of the session %s cannot be run now and is tried again in %.1f s: %s",
                 turn.session_id,
                 pause,
                 refused,
             )
-            await self._end(run, replace(turn, state="queued"), pause * random.uniform(0.5, 1.0))
+            await self._end(run, replace(turn, state="queued"), pause)
             return Advanced(turn.session_id, "elsewhere")
         outcome = TurnOutcome(
             read_request(turn.request).digest, None, refused.kind, refused.message, refused.facts
@@ -361,23 +363,33 @@ class ClaimedTurns:
                 await self._sessions.close_claimed(run.live, settle, even_used=is_left)
         except StoreError as error:
             logger.warning("the turn of the session %s: %s", claimed.turn.session_id, error)
-            await self._cut_off(run)
+            is_lost = isinstance(error, LeaseLost)
+            await self._cut_off(run, 0.0 if is_lost else _pause(claimed.turn))
             return False
         return True
 
-    async def _cut_off(self, run: _Run) -> None:
-        """Let another run go on with a turn, here or elsewhere, as soon as the session is free."""
+    async def _cut_off(self, run: _Run, pause_seconds: float = 0.0) -> None:
+        """Let another run go on with a turn, here or elsewhere, as soon as the session is free and
+        the pause is over.
+        """
         claimed = run.claimed
+        if pause_seconds:
+            # First: whoever finds a turn whose session is free takes it up at once.
+            await self._leave(claimed, pause_seconds)
         if run.live is not None:
             await self._sessions.let_go(run.live)
         elif not claimed.was_held:
             with suppress(StoreError):
                 await ask_store(self._store, self._store.release, claimed.lease)
-        await self._leave(claimed)
+        if not pause_seconds:
+            await self._leave(claimed)
 
-    async def _leave(self, claimed: ClaimedTurn) -> None:
+    async def _leave(self, claimed: ClaimedTurn, pause_seconds: float = 0.0) -> None:
+        def leave() -> None:
+            self._store.leave_turn(claimed, pause_seconds=pause_seconds)
+
         with suppress(StoreError):
-            await ask_store(self._store, self._store.leave_turn, claimed)
+            await ask_store(self._store, leave)
 
     def _tell(self, settled: SettledTurn) -> None:
         if self.outcomes is not None:
@@ -402,19 +414,33 @@ class ClaimedTurns:
             self._look.clear()
             try:
                 for turn in await ask_store(self._store, self._store.cancelled_turns):
-                    await self._cancel(turn)
+                    self._cancel(turn)
             except Exception as error:
                 logger.warning("turns that were cancelled cannot be read: %s", error)
         self._watching = None
 
-    async def _cancel(self, turn: QueuedTurn) -> None:
+    def _cancel(self, turn: QueuedTurn) -> None:
         run = self._runs.get(turn.turn_id)
         if run is None or run.cancelled_by is not None:
             return
         run.cancelled_by = turn.cancelled_by
         if run.live is not None and not run.live.is_closing:
-            run.live.stopped_by = turn.cancelled_by
-            try:
-                await run.live.slot.cancel()
-            finally:
-                run.live.stopped_by = None
+            # Not awaited: a handler may take long to end, and other turns are cancelled meanwhile.
+            task = asyncio.create_task(_stop(run.live, turn.cancelled_by))
+            self._stopping.add(task)
+            task.add_done_callback(self._stopping.discard)
+
+
+def _pause(turn: QueuedTurn) -> float:
+    """How long a turn rests before it is tried again: longer each time."""
+    pause = min(0.25 * 2 ** min(turn.attempts, 16), _LONGEST_PAUSE_SECONDS)
+    return pause * random.uniform(0.5, 1.0)
+
+
+async def _stop(live: LiveSession, by: str | None) -> None:
+    """Cancel the prompt that runs in a session, and wait for its end."""
+    live.stopped_by = by
+    try:
+        await live.slot.cancel()
+    finally:
+        live.stopped_by = None

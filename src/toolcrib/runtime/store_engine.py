@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,8 +24,6 @@ logger = logging.getLogger(__name__)
 DEFAULT_MAX_TURNS: Final = 16
 _STOP_SECONDS: Final = 5.0
 """How long a claim is waited for that is on its way to a store which does not answer."""
-_THOROUGH_SECONDS: Final = 30.0
-"""How often it looks for turns whose requests were withdrawn."""
 
 
 class StoreEngine:
@@ -53,7 +50,6 @@ class StoreEngine:
         self._takes_turns = takes_turns
         self._look = asyncio.Event()
         self._is_stopping = False
-        self._thorough_at = 0.0
         self._claiming: asyncio.Task[None] | None = None
         self._runs: set[asyncio.Task[Any]] = set()
         self._unsubscribe: Callable[[], None] | None = None
@@ -118,15 +114,8 @@ class StoreEngine:
                 await wait_at_most(self._look, pause * random.uniform(0.5, 1.0))
 
     async def _claim(self, store: SharedStore, free: int) -> Sequence[ClaimedTurn]:
-        now = time.monotonic()
-        is_thorough = now >= self._thorough_at
-        if is_thorough:
-            self._thorough_at = now + _THOROUGH_SECONDS * random.uniform(0.5, 1.0)
         return await ask_store(
-            store,
-            lambda: store.claim_turns(
-                free, is_thorough=is_thorough, only_open=not self._takes_turns
-            ),
+            store, lambda: store.claim_turns(free, only_open=not self._takes_turns)
         )
 
     def _start(self, runtime: Runtime, claimed: ClaimedTurn) -> None:

@@ -147,7 +147,6 @@ class TurnStore(Protocol):
         limit: int,
         *,
         session_id: str | None = None,
-        is_thorough: bool = False,
         only_open: bool = False,
     ) -> Sequence[ClaimedTurn]:
         """Become the writer of sessions whose first turn is due, and take the turns up.
@@ -157,8 +156,8 @@ class TurnStore(Protocol):
         Of several replicas that claim at once, one gets each turn. A session that this replica has
         open keeps its lease. The replica runs what it has claimed until it settles or leaves it.
 
-        For one session, or with `is_thorough`, requests that were withdrawn count as decided. With
-        `only_open`, only turns of sessions that this replica has open are taken up.
+        A request that was withdrawn counts as decided. With `only_open`, only turns of sessions
+        that this replica has open are taken up.
         """
         ...
 
@@ -181,9 +180,9 @@ class TurnStore(Protocol):
         """
         ...
 
-    def leave_turn(self, claimed: ClaimedTurn) -> None:
-        """Stop running a claimed turn without saying what became of it: it is due again as soon as
-        its lease is free, and at this replica at once.
+    def leave_turn(self, claimed: ClaimedTurn, *, pause_seconds: float = 0.0) -> None:
+        """Stop running a claimed turn without saying what became of it: it is due again after the
+        pause as soon as its lease is free, and at this replica also while it is not.
         """
         ...
 

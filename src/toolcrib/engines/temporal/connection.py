@@ -75,6 +75,9 @@ def turn_worker(
         activities=[activities.advance, activities.cancel],
         workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
         max_concurrent_activities=options.max_turns,
+        # A turn that waits is in nobody's memory. Nor does what wakes it go to the process that
+        # ran it last, where it would lie for ten seconds if that one is dead.
+        max_cached_workflows=0,
         max_heartbeat_throttle_interval=throttle,
         default_heartbeat_throttle_interval=throttle,
         graceful_shutdown_timeout=timedelta(seconds=drain_seconds),

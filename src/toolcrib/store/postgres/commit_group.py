@@ -89,10 +89,21 @@ FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bytea[], $5::double precis
     WITH ORDINALITY AS f(session, approval_id, digest, request, deadline, tool, principal, groups,
         for_anyone, nth) ORDER BY f.nth
 """
+# A turn that waits for a request which is withdrawn goes on. One that somebody has locked is not
+# waited for, which could be in a circle: the upkeep of the store finds it.
 _USE: Final = """
-UPDATE approvals a SET state = 'used', sealed = NULL
-FROM unnest($1::bigint[], $2::text[]) AS u(session, approval_id)
-WHERE a.approval_id = u.approval_id AND a.session = u.session
+WITH used AS (
+    UPDATE approvals a SET state = 'used', sealed = NULL
+    FROM unnest($1::bigint[], $2::text[]) AS u(session, approval_id)
+    WHERE a.approval_id = u.approval_id AND a.session = u.session
+    RETURNING a.session, a.approval_id
+), waiting AS (
+    SELECT t.turn_id FROM used u JOIN sessions s ON s.number = u.session
+        JOIN turns t ON t.session_id = s.session_id
+    WHERE t.state = 'waiting' AND u.approval_id = ANY(t.pending)
+    FOR NO KEY UPDATE OF t SKIP LOCKED
+)
+UPDATE turns SET due_at = 0 WHERE turn_id IN (SELECT turn_id FROM waiting)
 """
 _KEEP_ARTIFACTS: Final = """
 INSERT INTO artifacts (session, artifact_id, call_id, body, is_packed)

@@ -66,7 +66,7 @@ UPDATE turns t SET due_at = n.now FROM sessions s, (SELECT {NOW} AS now) n
 WHERE s.session_id = t.session_id AND t.state = 'running' AND t.due_at IS NULL
     AND ($4::text IS NULL OR t.session_id = $4) AND {_CUT_OFF}
 """
-_WITHDRAWN: Final = f"""
+WITHDRAWN: Final = f"""
 UPDATE turns t SET due_at = n.now FROM (SELECT {NOW} AS now) n
 WHERE t.state = 'waiting' AND (t.due_at IS NULL OR t.due_at > n.now)
     AND ($2::text IS NULL OR t.session_id = $2) AND EXISTS (
@@ -78,16 +78,18 @@ UPDATE turns SET due_at = 0
 WHERE session_id = $1 AND state = 'waiting' AND $2::text = ANY(pending)
 """
 
+# The time as a value of its own, and not of `n`: only so is it looked up in the index, and turns
+# that are due later are not read.
 _DUE: Final = f"""
-t.due_at <= n.now AND t.state <> 'ended' AND (t.state <> 'running' OR {_CUT_OFF})
+t.due_at <= (SELECT {NOW}) AND t.state <> 'ended' AND (t.state <> 'running' OR {_CUT_OFF})
     AND (s.replica_id = $2 OR {_FREE})
 """
-_DUE_SESSIONS: Final = f"""
+DUE_SESSIONS: Final = f"""
 SELECT t.session_id FROM turns t JOIN sessions s USING (session_id), (SELECT {NOW} AS now) n
 WHERE {_DUE} ORDER BY t.due_at LIMIT $4
 """
 # A session that this replica has open keeps its lease.
-_CLAIM: Final = f"""
+CLAIM: Final = f"""
 WITH picked AS MATERIALIZED (
     SELECT t.turn_id, s.session_id, s.replica_id AS holder, n.now,
         coalesce(s.replica_id = $2 AND s.session_id <> ALL($3::text[]), false) AS is_mine
@@ -126,12 +128,17 @@ UPDATE sessions SET replica_id = CASE WHEN $3 THEN NULL ELSE replica_id END,
     taken_from = CASE WHEN $3 THEN NULL ELSE taken_from END
 WHERE session_id = $1 AND fence = $2 AND replica_id IS NOT NULL RETURNING true
 """
+_LEAST_WAIT_SECONDS: Final = 1.0
+"""The clocks of replicas and the database's may differ: a deadline that has passed for the one only
+must not make a loop without a pause.
+"""
 _SETTLE: Final = f"""
 UPDATE turns SET state = $3, request = CASE WHEN $3 = 'ended' THEN '' ELSE request END,
     outcome = $4, pending = $5, wake_at = $6, attempts = $7, fence = NULL, changed_at = n.now,
     due_at = CASE WHEN $3 = 'ended' THEN NULL
         WHEN $3 <> 'waiting' OR $8 THEN n.now + $9
-        WHEN $6::double precision IS NOT NULL THEN greatest($6, n.now + $9) END
+        WHEN $6::double precision IS NOT NULL
+            THEN greatest($6, n.now + greatest($9, {_LEAST_WAIT_SECONDS})) END
 FROM (SELECT {NOW} AS now) n WHERE turn_id = $2
 """
 _NEXT: Final = f"""
@@ -140,7 +147,7 @@ UPDATE turns SET due_at = {NOW} WHERE turn_id = (
 ) AND state = 'queued' AND due_at IS NULL
 """
 _LEAVE: Final = f"""
-UPDATE turns SET fence = NULL, due_at = {NOW}
+UPDATE turns SET fence = NULL, due_at = {NOW} + $4
 WHERE turn_id = $2 AND state = 'running' AND fence = $3
 """
 
@@ -205,14 +212,13 @@ async def claim_turns(
     limit: int,
     session_id: str | None,
     *,
-    is_thorough: bool,
     only_open: bool,
 ) -> list[ClaimedTurn]:
     """Take up turns that are due, with the leases of their sessions."""
     orphans = sorted(me.held.orphans())
-    await find_due(connection, me, session_id, is_thorough=is_thorough or session_id is not None)
+    await _find_due(connection, me, session_id)
     # One that is asked for by name is waited for; of all others somebody else's are left out.
-    statement = _CLAIM % ("SKIP LOCKED" if session_id is None else "")
+    statement = CLAIM % ("SKIP LOCKED" if session_id is None else "")
     rows = await connection.fetch(
         statement, me.now, me.replica_id, orphans, limit, me.process, session_id, only_open
     )
@@ -223,29 +229,25 @@ async def claim_turns(
 
 
 async def due_sessions(
-    connection: DatabaseConnection, me: ReplicaIdentity, limit: int, *, is_thorough: bool
+    connection: DatabaseConnection, me: ReplicaIdentity, limit: int
 ) -> list[str]:
     """The sessions whose turns are due, the longest due first."""
     orphans = sorted(me.held.orphans())
-    await find_due(connection, me, None, is_thorough=is_thorough)
-    rows = await connection.fetch(_DUE_SESSIONS, me.now, me.replica_id, orphans, limit)
+    await _find_due(connection, me, None)
+    rows = await connection.fetch(DUE_SESSIONS, me.now, me.replica_id, orphans, limit)
     return [row[0] for row in rows]
 
 
-async def find_due(
-    connection: DatabaseConnection,
-    me: ReplicaIdentity,
-    session_id: str | None,
-    *,
-    is_thorough: bool,
+async def _find_due(
+    connection: DatabaseConnection, me: ReplicaIdentity, session_id: str | None
 ) -> None:
-    """Mark as due what became so without anybody writing it down: a replica went away, or a request
-    was withdrawn.
+    """Mark as due what became so without anybody writing it down: a replica went away; and of a
+    session that is asked for by name, a request is no more.
     """
     orphans = sorted(me.held.orphans())
     await connection.execute(_REVIVE, me.now, me.replica_id, orphans, session_id)
-    if is_thorough:
-        await connection.execute(_WITHDRAWN, me.now, session_id)
+    if session_id is not None:
+        await connection.execute(WITHDRAWN, me.now, session_id)
 
 
 async def settle_turn(
@@ -283,10 +285,15 @@ async def settle_turn(
 
 
 async def leave_turn(
-    connection: DatabaseConnection, claimed: ClaimedTurn, now: float | None
+    connection: DatabaseConnection,
+    claimed: ClaimedTurn,
+    now: float | None,
+    *,
+    pause_seconds: float,
 ) -> None:
     """Stop running a turn; nothing happens when another replica has taken it up."""
-    await connection.execute(_LEAVE, now, claimed.turn.turn_id, claimed.lease.fence)
+    of_run = (claimed.turn.turn_id, claimed.lease.fence)
+    await connection.execute(_LEAVE, now, *of_run, pause_seconds)
 
 
 async def cancel_turn(

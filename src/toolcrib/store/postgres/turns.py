@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.store.postgres import turn_rows
@@ -15,16 +14,12 @@ from toolcrib.store.shared_store import ClaimedTurn, Hint, QueuedTurn, QueueRule
 if TYPE_CHECKING:
     from toolcrib.store.postgres.database import DatabaseConnection
 
-_THOROUGH_SECONDS: Final = 30.0
-"""How often `due_turns` looks for requests that were withdrawn."""
-
 
 class PostgresTurns(PostgresReplicas):
     """Turns that were accepted, for whichever replica takes them up."""
 
     _is_unsure = False
     """Whether the answer to a claim was lost: sessions may be this replica's by now."""
-    _thorough_at = 0.0
 
     def queue_turn(
         self, turn: QueuedTurn, *, when_busy: QueueRule, most_queued: int, by: str
@@ -45,7 +40,6 @@ class PostgresTurns(PostgresReplicas):
         limit: int,
         *,
         session_id: str | None = None,
-        is_thorough: bool = False,
         only_open: bool = False,
     ) -> Sequence[ClaimedTurn]:
         """Become the writer of sessions whose first turn is due."""
@@ -73,7 +67,6 @@ class PostgresTurns(PostgresReplicas):
                 self._identity(),
                 limit,
                 session_id,
-                is_thorough=is_thorough,
                 only_open=only_open,
             )
 
@@ -88,13 +81,9 @@ class PostgresTurns(PostgresReplicas):
 
     def due_turns(self, limit: int) -> Sequence[str]:
         """The ids of sessions whose turns are due."""
-        is_thorough = time.monotonic() >= self._thorough_at
-        if is_thorough:
-            self._thorough_at = time.monotonic() + _THOROUGH_SECONDS
 
         async def look(connection: DatabaseConnection) -> list[str]:
-            me = self._identity()
-            return await turn_rows.due_sessions(connection, me, limit, is_thorough=is_thorough)
+            return await turn_rows.due_sessions(connection, self._identity(), limit)
 
         return self._transact(look, after_writes=False)
 
@@ -130,11 +119,15 @@ class PostgresTurns(PostgresReplicas):
             self._held.remove(lease)
         self.hint(Hint("turn", lease.session_id))
 
-    def leave_turn(self, claimed: ClaimedTurn) -> None:
+    def leave_turn(self, claimed: ClaimedTurn, *, pause_seconds: float = 0.0) -> None:
         """Stop running a turn."""
-        self._transact(
-            lambda conn: turn_rows.leave_turn(conn, claimed, self._now()), after_writes=False
-        )
+
+        async def leave(connection: DatabaseConnection) -> None:
+            await turn_rows.leave_turn(
+                connection, claimed, self._now(), pause_seconds=pause_seconds
+            )
+
+        self._transact(leave, after_writes=False)
         self.hint(Hint("turn", claimed.lease.session_id))
 
     def cancel_turn(self, session_id: str, by: str) -> QueuedTurn | None:

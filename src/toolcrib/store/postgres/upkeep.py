@@ -1,8 +1,8 @@
 """What the tables need from time to time, done by one replica at a time.
 
-Next week's partitions before the week begins, values that expired, turns that are long over, and
-once a day the statistics of the partitioned tables, which the database does not keep by itself, and
-secrets under an older key.
+Next week's partitions before the week begins, values that expired, turns that are long over or wait
+for a request that is no more, and once a day the statistics of the partitioned tables, which the
+database does not keep by itself, and secrets under an older key.
 """
 
 from __future__ import annotations
@@ -128,6 +128,7 @@ async def _keep_up(connection: DatabaseConnection, now: float) -> None:
             await ensure_week(connection, week_of(at))
     await prune_values(connection, now)
     await connection.execute(turn_rows.PRUNE, now - _TURN_SECONDS)
+    await connection.execute(turn_rows.WITHDRAWN, now, None)
 
 
 async def _keep_statistics(connection: DatabaseConnection) -> None:
