@@ -7,7 +7,7 @@ turn goes on, and another request can follow it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -68,7 +68,7 @@ class _Followed:
     """
 
     session_id: str
-    begin: Callable[[], RunningTurn]
+    begin: Callable[[], Awaitable[RunningTurn]]
     reader: TurnReader
     after: int
 
@@ -106,7 +106,7 @@ class ChatTurns:
         if start is None:
             return None
         reader, after = TurnReader(start.turn), start.seq - 1
-        return self._follow(_Followed(session_id, lambda: running, reader, after), end)
+        return self._follow(_Followed(session_id, _begun(running), reader, after), end)
 
     async def _begin(self, request: ChatRequest) -> _Followed:
         session_id = await session_of(self._runtime, request.chat_id, self._who)
@@ -187,7 +187,7 @@ class ChatTurns:
         """The turn that runs, from where it began to wait for the front end."""
         reader, after = await self._known(session_id, running.seen or None)
         running.calls.bring(request.results)
-        return _Followed(session_id, lambda: running, reader, after)
+        return _Followed(session_id, _begun(running), reader, after)
 
     async def _known(self, session_id: str, up_to: int | None) -> tuple[TurnReader, int]:
         """A reader that has read the turn as far as the front end was shown it."""
@@ -206,7 +206,9 @@ class ChatTurns:
         starts = await self._runtime.service.last_prompts(session_id, self._who)
         return starts[-1] if starts else None
 
-    def _sending(self, session_id: str, request: ChatRequest) -> Callable[[], RunningTurn]:
+    def _sending(
+        self, session_id: str, request: ChatRequest
+    ) -> Callable[[], Awaitable[RunningTurn]]:
         message = request.message
         assert message is not None, "there is a message to send"
 
@@ -227,14 +229,14 @@ class ChatTurns:
         ask: Callable[[], Coroutine[Any, Any, PromptResult]],
         *,
         has_tools: bool,
-    ) -> Callable[[], RunningTurn]:
+    ) -> Callable[[], Awaitable[RunningTurn]]:
         """A function that begins the work of a turn; with tools, the front end runs their calls."""
 
-        def begin() -> RunningTurn:
+        async def begin() -> RunningTurn:
             calls = FrontendCalls()
             detach = None
             if has_tools:
-                detach = self._runtime.service.attach(session_id, calls, self._who)
+                detach = await self._runtime.service.attach(session_id, calls, self._who)
             result = asyncio.ensure_future(self._until_decidable(session_id, ask))
             running = RunningTurn(result, calls)
             is_first = self._running.setdefault(session_id, running) is running
@@ -282,7 +284,7 @@ class ChatTurns:
         session_id, reader = followed.session_id, followed.reader
         shown: set[str] = set()
         async with self._operations.events(session_id, followed.after) as events:
-            running = followed.begin()
+            running = await followed.begin()
             if reader.turn is not None:
                 yield TurnBegun(session_id, reader.turn)
             async for event in self._events(session_id, running, events, reader, end):
@@ -387,6 +389,13 @@ class ChatTurns:
         if result.turn and reader.turn is None:
             yield TurnBegun(result.session_id, result.turn)
         yield TurnOver(result)
+
+
+def _begun(running: RunningTurn) -> Callable[[], Awaitable[RunningTurn]]:
+    async def begin() -> RunningTurn:
+        return running
+
+    return begin
 
 
 async def _next(events: SessionEvents) -> Event | None:
