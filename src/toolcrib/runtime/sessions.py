@@ -180,7 +180,7 @@ class LiveSessions(SeenSessions):
             return None
         if session_id not in self._live:
             if await ask_store(self._store, is_held_elsewhere, self._store, session_id):
-                return replace(await self.facts_of(session_id, who), state="open")
+                return await self.facts_of(session_id, who)
             again = ResumeSession(
                 session_id=session_id,
                 environment=params.environment,

@@ -20,9 +20,10 @@ from toolcrib.runtime.replica_routes import (
     ForwardedOperation,
     ReplicaLink,
 )
+from toolcrib.runtime.turn_messages import turn_request
 from toolcrib.serving.replica_credential import ReplicaCredential, ReplicaRequest
 from toolcrib.store.postgres.cipher import Cipher, new_key
-from toolcrib.store.shared_store import Hint, Replica
+from toolcrib.store.shared_store import Hint, QueuedTurn, Replica
 from toolcrib.transports.http.replica_link import OPERATIONS_PATH, HttpReplicaLink
 
 ADA = Principal("ada", frozenset({"caller"}), frozenset({"till"}), "http")
@@ -95,6 +96,28 @@ async def _answer(runtime: Any, operation: str, params: dict[str, Any]) -> Any:
         return as_json(await runtime.ask(operation, params))
     except Refused as refused:
         return refused.kind, refused.message, refused.facts
+
+
+async def test_every_replica_lists_a_session_as_open_that_any_has_open(pair: Pair) -> None:
+    """The list says the same wherever it is asked for, and so does its filter."""
+    await pair.one.ask("session.create", session_id="shut")
+    await pair.one.ask("session.close", session_id="shut")
+    for each in (pair.one, pair.two):
+        listed = (await each.ask("session.list"))["sessions"]
+        states = {facts["session_id"]: facts["state"] for facts in listed}
+        assert states == {SESSION: "open", "shut": "closed"}
+        for state, session_id in (("open", SESSION), ("closed", "shut")):
+            (only,) = (await each.ask("session.list", state=state))["sessions"]
+            assert only["session_id"] == session_id
+
+
+async def test_a_prompt_that_runs_elsewhere_is_listed_as_running(pair: Pair) -> None:
+    """The list of another replica shows that the session is busy."""
+    request = turn_request("hi", OWNER, waits=True, digest="")
+    turn = QueuedTurn("turn_1", SESSION, request)
+    pair.one.store.queue_turn(turn, when_busy="reject", most_queued=1, by="owner")
+    (facts,) = (await pair.two.ask("session.list"))["sessions"]
+    assert (facts["state"], facts["is_busy"]) == ("open", True)
 
 
 async def test_decisions_grants_forks_and_closes_reach_the_holder(pair: Pair) -> None:
