@@ -28,7 +28,9 @@ from toolcrib.serving.refusals import (
     send_refusal,
     wait_for_disconnect,
 )
+from toolcrib.serving.replica_address import url_at
 from toolcrib.serving.replica_credential import PROOF_HEADER, MisdirectedRequest, ReplicaRequest
+from toolcrib.transports.http.replica_events import request_target
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
 OPERATIONS_PATH: Final = "/v1/replica/operations"
 CLIENT_CALLS_PATH: Final = "/v1/replica/client-calls"
 _MISDIRECTED: Final = 421
+_REFUSED_STATUSES: Final = frozenset({400, 401, 403, 404, 405, 413, _MISDIRECTED, 422})
+"""What a replica answers before it does anything. Any other status without its proof may be that of
+something in between, which gave up waiting.
+"""
 _CONNECT_SECONDS: Final = 3.0
 _KEEP_SECONDS: Final = 3.0
 """Shorter than servers keep idle connections: one that closes just now would lose the request."""
@@ -79,17 +85,14 @@ class HttpReplicaLink:
         signed = self._credential.sign(ReplicaRequest("POST", path, body), replica.replica_id)
         headers = {"authorization": signed.authorization, "content-type": "application/json"}
         try:
-            answer = await self._client.post(
-                f"{replica.address}{path}", content=body, headers=headers
-            )
+            answer = await self._client.post(url_at(replica, path), content=body, headers=headers)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             raise ReplicaUnreachable(str(error)) from None
         except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
             raise ReplicaUnreachable(str(error)) from None
         except httpx2.HTTPError as error:
             raise AnswerLost(str(error)) from None
-        if 400 <= answer.status_code < 500:
-            # It is refused before anything is done.
+        if answer.status_code in _REFUSED_STATUSES:
             raise ReplicaUnreachable(f"it answers {answer.status_code}: {answer.text[:300]}")
         proof = answer.headers.get(PROOF_HEADER)
         if not self._credential.is_proven(signed, replica.replica_id, proof, answer.content):
@@ -106,17 +109,15 @@ Answer = Callable[[bytes, "Receive"], Awaitable[bytes]]
 
 
 class ReplicaEndpoint:
-    """Answers the requests of other replicas at one path. An ASGI application."""
+    """Answers what other replicas post. An ASGI application."""
 
     def __init__(
         self,
-        path: str,
         answer: Answer,
         credential: ReplicaCredential,
         failures: LoginFailures,
         most_bytes: int,
     ) -> None:
-        self._path = path
         self._answer = answer
         self._credential = credential
         self._failures = failures
@@ -125,9 +126,11 @@ class ReplicaEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         try:
-            body = await read_body(receive, self._most_bytes)
             authorization = header_text(headers_of(scope), b"authorization")
-            request = ReplicaRequest("POST", self._path, body)
+            # Nobody else has this server keep a large body in memory.
+            self._credential.admit(authorization)
+            body = await read_body(receive, self._most_bytes)
+            request = ReplicaRequest("POST", request_target(scope), body)
             known = self._credential.check(request, authorization)
         except MisdirectedRequest:
             text = "this is another replica"
@@ -168,7 +171,7 @@ def replica_endpoints(
     most_bytes = runtime.config.max_payload_bytes + _ENVELOPE_BYTES
     answers = {OPERATIONS_PATH: operate, CLIENT_CALLS_PATH: run_client_call}
     return {
-        path: ReplicaEndpoint(path, answer, credential, failures, most_bytes)
+        path: ReplicaEndpoint(answer, credential, failures, most_bytes)
         for path, answer in answers.items()
     }
 
