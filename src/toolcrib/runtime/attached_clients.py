@@ -74,6 +74,10 @@ class ClientPlace:
     """The principal that attached the client."""
     tools_of: str | None
     """The principal whose tools it was attached for; None when there were none yet."""
+    takes_over: bool = False
+    """Whether it goes on with the calls that run at the client before it, as a front end does whose
+    next request comes to another replica.
+    """
 
     def serves(self, owner: str | None) -> bool:
         """Whether it may run the client tools of this principal."""
@@ -123,13 +127,20 @@ class AttachedClients:
         return self._here.get(session_id)
 
     async def attach(
-        self, session_id: str, link: ClientLink, who: str, tools_of: str | None
+        self,
+        session_id: str,
+        link: ClientLink,
+        who: str,
+        tools_of: str | None,
+        *,
+        takes_over: bool = False,
     ) -> Callable[[], None]:
         """Attach a client; returns the function that detaches it. It replaces an earlier one, whose
-        running calls fail: at once, or soon if it is connected to another replica.
+        running calls fail, or are taken over: at once, or soon if that one is connected to another
+        replica.
         """
         replica_id = "" if self._shared is None else self._shared.replica_id
-        place = ClientPlace(replica_id, secrets.token_hex(8), who, tools_of)
+        place = ClientPlace(replica_id, secrets.token_hex(8), who, tools_of, takes_over)
         client = _LocalClient(place, link)
         if self._shared is not None:
             await ask_store(self._shared, _save, self._shared, session_id, place)
@@ -160,6 +171,12 @@ class AttachedClients:
             is_last = client is not None and client.place == place
             return client if is_last else None
         return _RemoteClient(self, shared, session_id, place)
+
+    async def is_last(self, session_id: str, link: ClientLink) -> bool:
+        """Whether nobody was attached to a session after this client."""
+        client = self._here.get(session_id)
+        is_here = client is not None and client.is_over(link)
+        return is_here and await self.find(session_id) is client
 
     def replacement(self, session_id: str, client: AttachedClient) -> asyncio.Future[None] | None:
         """Done once another client is attached to a session, or the replica that this one is
@@ -205,6 +222,10 @@ class _LocalClient:
         if work.cancelled():
             raise ClientGone
         return work.result()
+
+    def is_over(self, link: ClientLink) -> bool:
+        """Whether this is its connection."""
+        return self._link is link
 
     def close(self) -> None:
         """Fail the running calls: the client is detached."""

@@ -14,7 +14,7 @@ from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
-    from toolcrib.runtime.attached_clients import AttachedClients, ClientPlace
+    from toolcrib.runtime.attached_clients import AttachedClient, AttachedClients, ClientPlace
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.runtime.messages import ClientTool
     from toolcrib.runtime.principal import Principal
@@ -63,10 +63,27 @@ class ClientCalls:
         return self._owner
 
     async def run(self, call: Call) -> Any:
-        """Run a frozen call. Fails as `unavailable` when no client is attached, or it leaves."""
-        client = await self._clients.find(self._session_id)
-        if client is None or not client.place.serves(self._owner):
+        """Run a frozen call. Fails as `unavailable` when no client is attached, or it leaves and no
+        other one takes over.
+        """
+        client = await self._client()
+        if client is None:
             raise CallEnded("unavailable", f"The client that runs `{call.name}` is not connected.")
+        while True:
+            try:
+                return await self._run_at(client, call)
+            except ClientGone:
+                before, client = client.place, await self._client()
+                is_next = client is not None and client.place != before
+                if client is None or not is_next or not client.place.takes_over:
+                    raise _disconnected(call) from None
+
+    async def _client(self) -> AttachedClient | None:
+        client = await self._clients.find(self._session_id)
+        return client if client is not None and client.place.serves(self._owner) else None
+
+    async def _run_at(self, client: AttachedClient, call: Call) -> Any:
+        """The result of a client. Raises `ClientGone`, also when another client replaces it."""
         work = asyncio.ensure_future(client.run(call.call_id, call.name, from_json(call.arguments)))
         replacement = self._clients.replacement(self._session_id, client)
         self._running[work] = client.place
@@ -75,14 +92,12 @@ class ClientCalls:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if work.done() and not work.cancelled():
                 return work.result()
-        except ClientGone:
-            pass
         finally:
             del self._running[work]
             work.cancel()
             if replacement is not None:
                 replacement.cancel()
-        raise _disconnected(call)
+        raise ClientGone
 
 
 def check_client_owner(owner: str | None, who: Principal, what: str) -> None:

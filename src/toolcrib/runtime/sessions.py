@@ -284,7 +284,9 @@ class LiveSessions(SeenSessions):
         self.clients.detach(session_id)
         await self._close(session_id)
 
-    async def attach(self, session_id: str, link: ClientLink, who: Principal) -> Callable[[], None]:
+    async def attach(
+        self, session_id: str, link: ClientLink, who: Principal, *, takes_over: bool = False
+    ) -> Callable[[], None]:
         """Attach a client that runs the client tools of a session; returns the function that
         detaches it. The session is opened here if nobody has it open; on a store that several share
         another replica may have. Raises `Refused`.
@@ -297,7 +299,7 @@ class LiveSessions(SeenSessions):
             await self.changeable(session_id, who)
             owner = (await self._declared.of(session_id)).tools_of
         check_client_owner(owner, who, "run the client tools of")
-        return await self.clients.attach(session_id, link, who.name, owner)
+        return await self.clients.attach(session_id, link, who.name, owner, takes_over=takes_over)
 
     async def close_idle(self) -> None:
         """Let go of the sessions that nobody has used for the idle time: their leases and memory.

@@ -256,3 +256,51 @@ async def test_only_a_replica_asks_a_client_and_only_over_its_own_connection(pai
     answer = await post(signed.authorization)
     assert (answer.status_code, from_json(answer.content)) == (200, {"gone": True})
     assert bell.asked == []
+
+
+async def _run(host: ReplicaHost, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events of a front end's request."""
+    body: dict[str, Any] = {
+        "threadId": "chat",
+        "runId": f"run-{len(messages)}",
+        "state": {},
+        "messages": messages,
+        "tools": [RING],
+        "context": [],
+        "forwardedProps": {},
+    }
+    headers = {"authorization": f"Bearer {OWNERS}", "accept": "text/event-stream"}
+    async with httpx2.AsyncClient(base_url=host.server.url, timeout=PATIENCE) as client:
+        answer = await client.post("/v1/ag-ui", json=body, headers=headers)
+    lines = answer.text.splitlines()
+    return [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+
+
+@pytest.mark.parametrize("order", ["121", "122", "112"])
+async def test_a_front_end_brings_its_results_to_any_replica(
+    ringing_pair: Pair, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The turn goes on, wherever it runs and wherever its calls began to wait."""
+    monkeypatch.setattr(attached_clients, "LOOK_SECONDS", 0.05)
+    messages: list[dict[str, Any]] = [{"id": "m", "role": "user", "content": "Ring."}]
+    events: list[dict[str, Any]] = []
+    for number in order:
+        events = await _run(ringing_pair.one if number == "1" else ringing_pair.two, messages)
+        begun = [each["toolCallId"] for each in events if each["type"] == "TOOL_CALL_START"]
+        if begun:
+            call = {"id": begun[-1], "type": "function"}
+            call["function"] = {"name": "ring", "arguments": "{}"}
+            messages += [
+                {"id": f"a{len(messages)}", "role": "assistant", "toolCalls": [call]},
+                {
+                    "id": f"t{len(messages)}",
+                    "role": "tool",
+                    "toolCallId": begun[-1],
+                    "content": "x",
+                },
+            ]
+
+    said = "".join(each["delta"] for each in events if each["type"] == "TEXT_MESSAGE_CONTENT")
+    assert said == "all rung"
+    listed = (await ringing_pair.two.ask("calls.list"))["calls"]
+    assert [(each["tool"], each["status"]) for each in listed] == [("ring", "completed")] * 2

@@ -46,6 +46,8 @@ class RunningTurn:
 
     result: asyncio.Task[PromptResult]
     calls: FrontendCalls
+    has_tools: bool
+    """Whether the front end runs calls."""
     seen: int = 0
     """The last record that was shown before it waited for the front end."""
 
@@ -111,7 +113,7 @@ class ChatTurns:
     async def _begin(self, request: ChatRequest) -> _Followed:
         session_id = await session_of(self._runtime, request.chat_id, self._who)
         facts = await self._open(session_id, request)
-        running = self._running.get(session_id)
+        running = await self._running_here(session_id)
         if request.is_retry:
             await self._check_unanswered(session_id, facts.last_seq)
         if request.message is not None:
@@ -134,8 +136,22 @@ class ChatTurns:
         async def resume() -> PromptResult:
             return await self._resumed(session_id, waits=False)
 
-        begin = self._work(session_id, resume, has_tools=bool(request.tools))
+        calls = FrontendCalls(request.results)
+        begin = self._work(session_id, resume, calls, has_tools=bool(request.tools))
         return _Followed(session_id, begin, reader, after)
+
+    async def _running_here(self, session_id: str) -> RunningTurn | None:
+        """The turn that a request to this replica began, unless the front end has gone on with its
+        calls at another one since.
+        """
+        running = self._running.get(session_id)
+        if running is None or not running.has_tools:
+            return running
+        if await self._runtime.service.is_attached(session_id, running.calls):
+            return running
+        if self._running.get(session_id) is running:
+            del self._running[session_id]
+        return None
 
     async def _check_unanswered(self, session_id: str, last_seq: int) -> None:
         """Raise `Refused` (invalid) when the last prompt of a chat has its answer."""
@@ -221,29 +237,30 @@ class ChatTurns:
                 idempotency_key=message.idempotency_key,
             )
 
-        return self._work(session_id, send, has_tools=bool(request.tools))
+        return self._work(session_id, send, FrontendCalls(), has_tools=bool(request.tools))
 
     def _work(
         self,
         session_id: str,
         ask: Callable[[], Coroutine[Any, Any, PromptResult]],
+        calls: FrontendCalls,
         *,
         has_tools: bool,
     ) -> Callable[[], Awaitable[RunningTurn]]:
         """A function that begins the work of a turn; with tools, the front end runs their calls."""
 
         async def begin() -> RunningTurn:
-            calls = FrontendCalls()
             detach = None
             if has_tools:
-                detach = await self._runtime.service.attach(session_id, calls, self._who)
+                attach = self._runtime.service.attach
+                detach = await attach(session_id, calls, self._who, takes_over=True)
             result = asyncio.ensure_future(self._until_decidable(session_id, ask))
-            running = RunningTurn(result, calls)
-            is_first = self._running.setdefault(session_id, running) is running
+            running = RunningTurn(result, calls, has_tools)
+            self._running.setdefault(session_id, running)
 
             def done(task: asyncio.Task[PromptResult]) -> None:
-                if is_first:
-                    self._running.pop(session_id, None)
+                if self._running.get(session_id) is running:
+                    del self._running[session_id]
                 if detach is not None:
                     detach()
                 # Keep asyncio from logging a refusal that the client left too early to read.
