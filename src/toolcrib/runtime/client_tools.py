@@ -85,6 +85,8 @@ class ClientCalls:
     async def _run_at(self, client: AttachedClient, call: Call) -> Any:
         """The result of a client. Raises `ClientGone`, also when another client replaces it."""
         work = asyncio.ensure_future(client.run(call.call_id, call.name, from_json(call.arguments)))
+        # Whatever ends it after it was cancelled is nobody's any more.
+        work.add_done_callback(lambda done: done.cancelled() or done.exception())
         replacement = self._clients.replacement(self._session_id, client)
         self._running[work] = client.place
         try:
