@@ -67,7 +67,7 @@ async def test_the_client_runs_what_it_brings() -> None:
     async with serving() as runtime:
         session_id = await with_tool(runtime)
         link = Adding()
-        runtime.service.attach(session_id, link)
+        await runtime.service.attach(session_id, link)
         info = await runtime.ask("tools.info", {"session_id": session_id, "name": "plus"})
         result = await call(runtime, session_id, "plus", a=1, b=2)
         invalid = await call(runtime, session_id, "plus", a=1)
@@ -86,7 +86,7 @@ async def test_a_model_calls_the_clients_tool() -> None:
     async with serving(adapter=adapter) as runtime:
         session_id = await with_tool(runtime)
         link = Adding()
-        runtime.service.attach(session_id, link)
+        await runtime.service.attach(session_id, link)
         answer = await runtime.ask("prompt.send", {"session_id": session_id, "text": "2+3?"})
 
     assert answer.text == "five"
@@ -98,7 +98,7 @@ async def test_the_clients_tools_need_approval_like_others() -> None:
     async with serving() as runtime:
         session_id = await with_tool(runtime, requires_approval=True)
         link = Adding()
-        runtime.service.attach(session_id, link)
+        await runtime.service.attach(session_id, link)
         result = await call(runtime, session_id, "plus", a=1, b=2)
 
     assert result.status == "waiting"
@@ -151,7 +151,7 @@ async def test_without_its_client_a_tool_is_unavailable() -> None:
     async with serving() as runtime:
         session_id = await with_tool(runtime)
         before = await call(runtime, session_id, "plus", a=1, b=2)
-        detach = runtime.service.attach(session_id, Adding())
+        detach = await runtime.service.attach(session_id, Adding())
         detach()
         after = await call(runtime, session_id, "plus", a=1, b=2)
 
@@ -164,7 +164,7 @@ async def test_a_client_that_leaves_fails_its_calls(is_polite: bool) -> None:
     async with serving() as runtime:
         session_id = await with_tool(runtime)
         link = Silent()
-        detach = runtime.service.attach(session_id, link)
+        detach = await runtime.service.attach(session_id, link)
         calling = asyncio.create_task(call(runtime, session_id, "plus", a=1, b=2))
         await link.is_asked.wait()
         link.leaves.set() if is_polite else detach()
@@ -180,10 +180,10 @@ async def test_a_client_that_comes_back_takes_over() -> None:
     async with serving() as runtime:
         session_id = await with_tool(runtime)
         old, new = Silent(), Adding()
-        detach_old = runtime.service.attach(session_id, old)
+        detach_old = await runtime.service.attach(session_id, old)
         calling = asyncio.create_task(call(runtime, session_id, "plus", a=1, b=2))
         await old.is_asked.wait()
-        runtime.service.attach(session_id, new)
+        await runtime.service.attach(session_id, new)
         failed = await calling
         detach_old()
         result = await call(runtime, session_id, "plus", a=1, b=2)
@@ -215,7 +215,7 @@ def test_a_client_has_only_so_long() -> None:
         async with serving() as runtime:
             session_id = await with_tool(runtime, timeout=30)
             link = Silent()
-            runtime.service.attach(session_id, link)
+            await runtime.service.attach(session_id, link)
             return await call(runtime, session_id, "plus", a=1, b=2), link
 
     result, link = run_in_virtual_time(work())
@@ -233,7 +233,7 @@ async def test_what_the_client_raises_is_the_tools_failure() -> None:
 
     async with serving() as runtime:
         session_id = await with_tool(runtime)
-        runtime.service.attach(session_id, Failing())
+        await runtime.service.attach(session_id, Failing())
         result = await call(runtime, session_id, "plus", a=1, b=2)
 
     assert result.failure.kind == "tool_error"
@@ -262,13 +262,13 @@ async def test_tools_are_run_by_the_client_of_who_brought_them(
     async with serving() as runtime:
         session_id = await brought_by_ann(runtime)
         mine = Adding()
-        runtime.service.attach(session_id, mine, ANN)
+        await runtime.service.attach(session_id, mine, ANN)
         other = Adding()
         if is_let:
-            runtime.service.attach(session_id, other, who)
+            await runtime.service.attach(session_id, other, who)
         else:
             with pytest.raises(Refused) as refused:
-                runtime.service.attach(session_id, other, who)
+                await runtime.service.attach(session_id, other, who)
             assert refused.value.kind == "not_found"
         result = await call(runtime, session_id, "plus", a=1, b=2)
 
@@ -296,7 +296,7 @@ async def test_who_brings_tools_is_not_answered_by_whoever_was_there_first() -> 
     async with serving() as runtime:
         session_id = await new_session(runtime, ANN)
         early = Adding()
-        runtime.service.attach(session_id, early, ADMIN)
+        await runtime.service.attach(session_id, early, ADMIN)
         asked = {"session_id": session_id, "client_tools": [client_tool("plus")]}
         await runtime.ask("session.resume", asked, ANN)
         result = await call(runtime, session_id, "plus", a=1, b=2)
@@ -311,7 +311,7 @@ async def test_attaching_needs_the_role_of_a_caller(who: Principal) -> None:
     async with serving() as runtime:
         session_id = await new_session(runtime)
         with pytest.raises(Refused, match="requires the role 'caller'") as refused:
-            runtime.service.attach(session_id, Adding(), who)
+            await runtime.service.attach(session_id, Adding(), who)
 
     assert refused.value.kind == "forbidden"
 
@@ -333,7 +333,7 @@ async def test_a_tool_of_the_host_may_stand_before_a_clients() -> None:
     async with serving() as runtime:
         session_id = await with_tool(runtime)
         link = Adding()
-        runtime.service.attach(session_id, link)
+        await runtime.service.attach(session_id, link)
 
         await runtime.registry.register(host_tool("plus"))
         beside = await runtime.ask("tools.list", {"session_id": session_id})

@@ -24,7 +24,7 @@ from toolcrib.store.session_query import NO_COUNTS, SessionQuery, SessionSummary
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from toolcrib.clock import Clock
     from toolcrib.ledger.record import Record
@@ -100,8 +100,8 @@ async def list_sessions(
     store: Store,
     params: ListSessions,
     who: Principal,
-    state_of: Callable[[SessionInfo], SessionState],
-    facts_of: Callable[[SessionInfo, SessionSummary], SessionFacts],
+    states_of: Callable[[Sequence[SessionInfo]], Mapping[str, SessionState]],
+    facts_of: Callable[[SessionInfo, SessionSummary, SessionState], SessionFacts],
 ) -> Sessions:
     """A page of sessions: one's own, or for auditors all. A page of one state may take the store
     several.
@@ -122,18 +122,25 @@ async def list_sessions(
 
     def read() -> Sessions:
         infos: list[SessionInfo] = []
+        states: dict[str, SessionState] = {}
         cursor = params.cursor
         while True:
             try:
                 page = store.sessions(query, cursor=cursor, limit=params.limit - len(infos))
             except (ValueError, OverflowError):
                 raise Refused("invalid", "unknown cursor; list again without one") from None
-            infos += [each for each in page.items if params.state in (None, state_of(each))]
+            states |= states_of(page.items)
+            infos += [
+                each for each in page.items if params.state in (None, states[each.session_id])
+            ]
             cursor = page.cursor
             if cursor is None or len(infos) == params.limit:
                 break
         summaries = store.summaries([info.session_id for info in infos])
-        sessions = [facts_of(each, summaries.get(each.session_id, NO_COUNTS)) for each in infos]
+        sessions = [
+            facts_of(each, summaries.get(each.session_id, NO_COUNTS), states[each.session_id])
+            for each in infos
+        ]
         return Sessions(sessions=sessions, cursor=cursor)
 
     return await ask_store(store, read)

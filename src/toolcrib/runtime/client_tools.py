@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
@@ -14,6 +14,7 @@ from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
     from toolcrib.calls.call import Call
+    from toolcrib.runtime.attached_clients import AttachedClient, AttachedClients, ClientPlace
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.runtime.messages import ClientTool
     from toolcrib.runtime.principal import Principal
@@ -26,91 +27,91 @@ MAX_CLIENT_TOOLS = 500
 MAX_SCHEMAS_BYTES = 2_000_000
 
 
-class ClientLink(Protocol):
-    """A connection to a client that runs tools, provided by a transport."""
-
-    async def run(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Have the client run a call. Raises `ClientGone` when it disconnects; any other exception
-        is the failure of the tool. Cancelled when the result is no longer needed.
-        """
-        ...
-
-
 class ClientCalls:
-    """Runs the client tools of one session over the attached link, if there is one."""
+    """Runs the client tools of one session at the client that is attached to it, if one is."""
 
-    def __init__(self) -> None:
-        self._link: ClientLink | None = None
-        self._link_owner: str | None = None
+    def __init__(self, session_id: str, clients: AttachedClients) -> None:
+        self._session_id = session_id
+        self._clients = clients
         self._owner: str | None = None
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: dict[asyncio.Future[Any], ClientPlace] = {}
 
     @property
     def is_attached(self) -> bool:
-        """Whether a client is attached."""
-        return self._link is not None
+        """Whether a client is attached that is connected to this process."""
+        client = self._clients.here(self._session_id)
+        return client is not None and client.place.serves(self._owner)
 
     def set_owner(self, who: Principal) -> None:
         """Make `who` the owner of the client tools. Raises `Refused` (forbidden) when they belong
         to another principal, unless `who` is an admin.
         """
-        self._check_owner(who, "declare client tools in")
+        check_client_owner(self._owner, who, "declare client tools in")
         self._owner = who.name
-        if self._link_owner != who.name:
-            # The client of one principal must not run the tools of another.
-            self._drop_link()
+        for work, place in tuple(self._running.items()):
+            if not place.serves(who.name):
+                # The client of one principal must not run the tools of another.
+                work.cancel()
 
     def belong_to(self, name: str) -> None:
         """The client tools are those of this principal, who declared them at another replica."""
         self._owner = name
 
-    def attach(self, link: ClientLink, who: Principal) -> Callable[[], None]:
-        """Attach a client; returns the function that detaches it. It replaces an earlier client,
-        whose running calls fail. Only the owner of the tools or an admin may attach: the client
-        gets the arguments of calls, and models trust its results.
-        """
-        self._check_owner(who, "run the client tools of")
-        self._drop_link()
-        self._link, self._link_owner = link, who.name
-        return lambda: self.detach(link)
-
-    def detach(self, link: ClientLink) -> None:
-        """Detach a client that has disconnected; calls fail until another attaches."""
-        if self._link is link:
-            self._drop_link()
+    @property
+    def owner(self) -> str | None:
+        """Whose the client tools are; None when there are none."""
+        return self._owner
 
     async def run(self, call: Call) -> Any:
-        """Run a frozen call. Fails as `unavailable` when no client is attached, or it leaves."""
-        if self._link is None:
+        """Run a frozen call. Fails as `unavailable` when no client is attached, or it leaves and no
+        other one takes over.
+        """
+        client = await self._client()
+        if client is None:
             raise CallEnded("unavailable", f"The client that runs `{call.name}` is not connected.")
-        work = asyncio.ensure_future(self._ask(self._link, call))
-        self._running.add(work)
+        while True:
+            try:
+                return await self._run_at(client, call)
+            except ClientGone:
+                before, client = client.place, await self._client()
+                is_next = client is not None and client.place != before
+                if client is None or not is_next or not client.place.takes_over:
+                    raise _disconnected(call) from None
+
+    async def _client(self) -> AttachedClient | None:
+        client = await self._clients.find(self._session_id)
+        return client if client is not None and client.place.serves(self._owner) else None
+
+    async def _run_at(self, client: AttachedClient, call: Call) -> Any:
+        """The result of a client. Raises `ClientGone`, also when another client replaces it."""
+        work = asyncio.ensure_future(client.run(call.call_id, call.name, from_json(call.arguments)))
+        # Whatever ends it after it was cancelled is nobody's any more.
+        work.add_done_callback(lambda done: done.cancelled() or done.exception())
+        replacement = self._clients.replacement(self._session_id, client)
+        self._running[work] = client.place
         try:
-            await asyncio.wait([work])
+            either = [work] if replacement is None else [work, replacement]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if work.done() and not work.cancelled():
+                return work.result()
         finally:
-            self._running.discard(work)
+            del self._running[work]
             work.cancel()
-        if work.cancelled():
-            raise _disconnected(call)
-        return work.result()
+            if replacement is not None:
+                replacement.cancel()
+        raise ClientGone
 
-    async def _ask(self, link: ClientLink, call: Call) -> Any:
-        try:
-            return await link.run(call.call_id, call.name, from_json(call.arguments))
-        except ClientGone:
-            raise _disconnected(call) from None
 
-    def _check_owner(self, who: Principal, what: str) -> None:
-        if self._owner not in (None, who.name) and not who.may("admin"):
-            raise Refused(
-                "forbidden",
-                f"{who.name!r} may not {what} this session: they belong to another principal",
-            )
-
-    def _drop_link(self) -> None:
-        self._link = self._link_owner = None
-        for work in tuple(self._running):
-            work.cancel()
+def check_client_owner(owner: str | None, who: Principal, what: str) -> None:
+    """Raise `Refused` (forbidden) when the client tools of a session belong to somebody else than
+    `who`, unless that is an admin: a client gets the arguments of calls, and models trust its
+    results.
+    """
+    if owner not in (None, who.name) and not who.may("admin"):
+        raise Refused(
+            "forbidden",
+            f"{who.name!r} may not {what} this session: they belong to another principal",
+        )
 
 
 def _disconnected(call: Call) -> CallEnded:

@@ -263,15 +263,16 @@ class ReplicaRoutes:
     async def _ask_holder(self, link: ReplicaLink, asked: _Asked) -> Any:
         """Look for the holder until it answers, or until the session can be opened here."""
         until, pause = time.monotonic() + PATIENCE_SECONDS, _FIRST_PAUSE
+        why = "it does not let the session go"
         while True:
             is_last = time.monotonic() >= until
             try:
                 return await self._ask_once(link, asked, is_last=is_last)
             except SessionElsewhere:
                 if is_last:
-                    raise
-            except SessionNotHere:
-                pass
+                    raise _out_of_reach(asked, why) from None
+            except SessionNotHere as error:
+                why = str(error)
             except AnswerLost:
                 if not asked.may_repeat:
                     raise Refused(
@@ -296,7 +297,7 @@ class ReplicaRoutes:
             _log.debug("%s is not forwarded to %s: %s", name, holder.replica_id, error)
             if name in _FROM_STORE:
                 return await asked.run_here()
-            raise SessionNotHere("the holder cannot be asked") from None
+            raise SessionNotHere(f"replica {holder.replica_id}: {error}") from None
         return _result(asked.operation, body)
 
     async def _asked(self, link: ReplicaLink, holder: Replica, asked: _Asked) -> bytes:
@@ -359,6 +360,15 @@ class ReplicaRoutes:
                     raise
                 continue
             yield answer
+
+
+def _out_of_reach(asked: _Asked, why: str) -> SessionElsewhere:
+    _log.warning("session %s is open elsewhere, out of reach: %s", asked.session_id, why)
+    return SessionElsewhere(
+        "another replica has the session open and cannot be asked, so that "
+        f"{asked.operation.name} was not done; try again, and see the log of this server for the "
+        "cause: replicas need each other's addresses, the same store key and clocks that agree"
+    )
 
 
 def _body(operation: Operation, params: object, who: Principal, session_id: str | None) -> bytes:

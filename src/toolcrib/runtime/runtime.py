@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from toolcrib.notifications.watch import NotificationWatch
+    from toolcrib.runtime.attached_clients import ClientCallLink
     from toolcrib.runtime.remote_stream import ReplicaEvents
     from toolcrib.runtime.replica_routes import ForwardedOperation, ReplicaLink, ReplicaRoutes
     from toolcrib.runtime.shared_turns import SharedTurns
@@ -357,12 +358,16 @@ class Runtime(ChatOperations):
             raise UsageError("use a runtime in the event loop that it was started in")
         return loop
 
-    def link_replicas(self, link: ReplicaLink | None) -> None:
-        """Forward operations over this link from now on to replicas that have their sessions open;
-        None ends it. Nothing happens unless the store is shared.
+    def link_replicas(
+        self, link: ReplicaLink | None, clients: ClientCallLink | None = None
+    ) -> None:
+        """Forward operations over this link from now on to replicas that have their sessions open,
+        and client calls over `clients` to those that have the connection; None ends it. Nothing
+        happens unless the store is shared.
         """
-        if self._routes is not None:
+        if self._routes is not None and self._sessions is not None:
             self._routes.link = link
+            self._sessions.clients.elsewhere = clients
 
     async def ask_here(self, forwarded: ForwardedOperation) -> Any:
         """Answer an operation that another replica has forwarded; it is not forwarded again. Raises

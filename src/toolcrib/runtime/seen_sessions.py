@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -86,7 +86,7 @@ class SeenSessions:
 
     async def facts(self, params: ListSessions, who: Principal) -> Sessions:
         """A page of the sessions of the store that `who` may see, open here or not."""
-        return await list_sessions(self._store, params, who, self._state, self._facts)
+        return await list_sessions(self._store, params, who, self._states, self._facts)
 
     async def facts_of(self, session_id: str, who: Principal) -> SessionFacts:
         """The facts of one session of the store. Raises `Refused` (not_found)."""
@@ -98,21 +98,36 @@ class SeenSessions:
         return list(live.session.records() if live else self._store.records(session_id))
 
     def _counted_facts(self, info: SessionInfo) -> SessionFacts:
-        counts = self._store.summaries([info.session_id])
-        facts = self._facts(info, counts.get(info.session_id, NO_COUNTS))
+        counts = self._store.summaries([info.session_id]).get(info.session_id, NO_COUNTS)
+        state = self._states([info])[info.session_id]
+        live = self._live.get(info.session_id)
+        return self._with_turns(session_facts(self._store, info, live, counts, state))
+
+    def _facts(
+        self, info: SessionInfo, summary: SessionSummary, state: SessionState
+    ) -> SessionFacts:
+        live = self._live.get(info.session_id)
+        facts = session_facts(self._store, info, live, summary, state)
+        # What runs at another replica is known by its turns alone.
+        return self._with_turns(facts) if live is None and state == "open" else facts
+
+    def _with_turns(self, facts: SessionFacts) -> SessionFacts:
         if not is_shared(self._store):
             return facts
-        turns = self._store.turns(session_id=info.session_id)
+        turns = self._store.turns(session_id=facts.session_id)
         # A prompt that gives way while it waits keeps nobody from sending another.
         is_busy = any(turn.state != "waiting" or not turn.gives_way for turn in turns)
         has_open_prompt = facts.has_open_prompt or bool(turns)
         return replace(facts, is_busy=is_busy, has_open_prompt=has_open_prompt)
 
-    def _facts(self, info: SessionInfo, summary: SessionSummary) -> SessionFacts:
-        return session_facts(self._store, info, self._live.get(info.session_id), summary)
-
-    def _state(self, info: SessionInfo) -> SessionState:
-        return "open" if info.session_id in self._live else "closed"
+    def _states(self, infos: Sequence[SessionInfo]) -> Mapping[str, SessionState]:
+        """Which sessions are open: in this process, or at any replica of a shared store."""
+        ids = [info.session_id for info in infos]
+        open_ids = set(self._live)
+        if is_shared(self._store) and ids:
+            places = self._store.places(ids)
+            open_ids.update(each for each in places if places[each].holder is not None)
+        return {each: "open" if each in open_ids else "closed" for each in ids}
 
     async def _info(self, session_id: str) -> SessionInfo | None:
         try:

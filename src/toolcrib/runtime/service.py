@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from toolcrib.mcp_client.config import McpServerConfig
+    from toolcrib.runtime.attached_clients import ClientLink, ForwardedCall
     from toolcrib.runtime.catalog import ToolCatalog
-    from toolcrib.runtime.client_tools import ClientLink
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
     from toolcrib.runtime.event_reader import SessionReader
     from toolcrib.runtime.idempotency import IdempotencyKeys
@@ -383,14 +383,31 @@ class Service(ApprovalService):
         """
         await self._sessions.wake(session_id, who, to_change=False)
 
-    def attach(
-        self, session_id: str, link: ClientLink, who: Principal = OWNER
+    async def attach(
+        self,
+        session_id: str,
+        link: ClientLink,
+        who: Principal = OWNER,
+        *,
+        takes_over: bool = False,
     ) -> Callable[[], None]:
-        """Let a client run the client tools of a session; returns the function that detaches it.
+        """Let a client run the client tools of a session, in place of any other; returns the
+        function that detaches it. One that `takes_over` is asked to run the calls of the one
+        before it that have not ended; otherwise they fail. On a shared store the session may be
+        open at another replica.
+
         Raises `Refused` (not_found) for a session of another principal, unless `who` is an admin.
         """
         who.check(("caller",), "running a session's client tools")
-        return self._sessions.get(session_id, who).client.attach(link, who)
+        return await self._sessions.attach(session_id, link, who, takes_over=takes_over)
+
+    async def is_attached(self, session_id: str, link: ClientLink) -> bool:
+        """Whether this client was attached to a session last, here or at any replica."""
+        return await self._sessions.clients.is_last(session_id, link)
+
+    async def run_client_call(self, call: ForwardedCall) -> bytes:
+        """The answer of a client that is connected here, for the replica that runs the call."""
+        return await self._sessions.clients.run_here(call)
 
     def reconfigure(self, config: RuntimeConfig) -> None:
         """Use another configuration for the operations that begin from now on."""

@@ -23,7 +23,7 @@ from toolcrib.ledger.events import (
     ToolInvoked,
 )
 from toolcrib.ledger.record import Record, deletion_end, events
-from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts
+from toolcrib.runtime.messages import CreateSession, ResumeSession, SessionFacts, SessionState
 from toolcrib.session.session import Session
 from toolcrib.store.ledger_writer import entry_of
 from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store
@@ -171,7 +171,11 @@ def _artifacts(store: Store, source_id: str, event: Event) -> tuple[Effect, ...]
 
 
 def session_facts(
-    store: Store, info: SessionInfo, live: LiveSession | None, summary: SessionSummary
+    store: Store,
+    info: SessionInfo,
+    live: LiveSession | None,
+    summary: SessionSummary,
+    state: SessionState,
 ) -> SessionFacts:
     """A session of the store as it is now. May read from disk."""
     setup = setup_of(info.settings)
@@ -179,7 +183,7 @@ def session_facts(
     newest = list(store.records(info.session_id, limit=1, newest_first=True))
     return SessionFacts(
         session_id=info.session_id,
-        state="open" if live else "closed",
+        state=state,
         last_seq=head.seq if head else 0,
         turn=live.session.last_turn if live else int(info.settings.get("turn", 0)),
         is_busy=live.slot.is_busy if live else False,

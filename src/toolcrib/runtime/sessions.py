@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import LeaseHeld, LeaseLost, Refused, SessionElsewhere
 from toolcrib.host_tools.session_tools import SessionTools
+from toolcrib.runtime.attached_clients import AttachedClients
 from toolcrib.runtime.client_tools import (
     ClientCalls,
     admit_client_tools,
+    check_client_owner,
     new_client_tools,
     update_client_tools,
 )
@@ -52,6 +54,7 @@ from toolcrib.store.verification import check_last_record
 if TYPE_CHECKING:
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.mcp_client.config import McpServerConfig
+    from toolcrib.runtime.attached_clients import ClientLink
     from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.name_check import NameCheck
     from toolcrib.runtime.principal import Principal
@@ -86,6 +89,7 @@ class LiveSessions(SeenSessions):
         self._resting: dict[str, RestingSession] = {}
         self._declared = DeclaredParams(store) if is_shared(store) else None
         """What clients have declared, for the next replica; None unless the store is shared."""
+        self.clients = AttachedClients(store)
         self._claimed: dict[str, Lease] = {}
         """Leases that turns brought, of sessions that nobody has opened yet."""
         self._registry = registry
@@ -176,7 +180,7 @@ class LiveSessions(SeenSessions):
             return None
         if session_id not in self._live:
             if await ask_store(self._store, is_held_elsewhere, self._store, session_id):
-                return replace(await self.facts_of(session_id, who), state="open")
+                return await self.facts_of(session_id, who)
             again = ResumeSession(
                 session_id=session_id,
                 environment=params.environment,
@@ -260,6 +264,7 @@ class LiveSessions(SeenSessions):
         if (live := self._live.get(session_id)) is not None:
             live.is_over = True
             await self._close(session_id)
+        self.clients.detach(session_id)
         self._resting.pop(session_id, None)
         try:
             await ask_store(self._store, self._store.delete_session, session_id)
@@ -276,7 +281,25 @@ class LiveSessions(SeenSessions):
                 raise not_open(session_id)
             return
         self.get(session_id, who).is_over = True
+        self.clients.detach(session_id)
         await self._close(session_id)
+
+    async def attach(
+        self, session_id: str, link: ClientLink, who: Principal, *, takes_over: bool = False
+    ) -> Callable[[], None]:
+        """Attach a client that runs the client tools of a session; returns the function that
+        detaches it. The session is opened here if nobody has it open; on a store that several share
+        another replica may have. Raises `Refused`.
+        """
+        try:
+            owner = (await self.wake(session_id, who)).client.owner
+        except SessionElsewhere:
+            if self._declared is None:
+                raise
+            await self.changeable(session_id, who)
+            owner = (await self._declared.of(session_id)).tools_of
+        check_client_owner(owner, who, "run the client tools of")
+        return await self.clients.attach(session_id, link, who.name, owner, takes_over=takes_over)
 
     async def close_idle(self) -> None:
         """Let go of the sessions that nobody has used for the idle time: their leases and memory.
@@ -473,7 +496,7 @@ class LiveSessions(SeenSessions):
         if is_new:
             own_names = {tool.name for tool in params.client_tools}
             self._names.session_params(params, taken | self._servers.names() | own_names)
-        client = ClientCalls()
+        client = ClientCalls(session_id, self.clients)
         if own:
             client.set_owner(who)
         session.set_host_setting("setup", setup_json(params, session.cwd))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from toolcrib.errors import UsageError
+from toolcrib.errors import ReplicaUnreachable, UsageError
+
+if TYPE_CHECKING:
+    from toolcrib.store.shared_store import Replica
 
 
 def checked_replica_url(url: str) -> str:
@@ -25,6 +29,16 @@ def checked_replica_url(url: str) -> str:
 
 
 _FORM = "write http://HOST:PORT, as other replicas reach this server"
+
+
+def url_at(replica: Replica, path: str) -> str:
+    """Where a path of another replica is. Raises `ReplicaUnreachable` for an address of the store
+    that is none: it must not lead to another path than that which is asked for.
+    """
+    try:
+        return checked_replica_url(replica.address or "") + path
+    except UsageError as error:
+        raise ReplicaUnreachable(f"the address in the store is not one: {error}") from None
 
 
 def replica_host(url: str) -> str:

@@ -88,17 +88,17 @@ class ReplicaCredential:
         mac = _mac(self._keys[0], request, names)
         return SignedRequest(f"{SCHEME} {'.'.join(names)}.{mac}", nonce)
 
+    def admit(self, authorization: str | None) -> None:
+        """Whether a request may be read at all, before there is a body whose signature can be
+        checked. Raises as `check`.
+        """
+        self._claim(authorization)
+
     def check(self, request: ReplicaRequest, authorization: str | None) -> KnownReplica:
         """The sender of a request. Raises `MisdirectedRequest`, and `LoginFailed` when it is
         forged, old, or was taken before.
         """
-        found = _FORM.fullmatch(authorization or "")
-        if found is None:
-            raise LoginFailed("unknown", "only replicas of this store may ask here", _WHO)
-        target, sender, at, nonce, mac = found.groups()
-        if target != self._replica_id:
-            raise MisdirectedRequest
-        names = (target, sender, at, nonce)
+        *names, mac = self._claim(authorization)
         # Every key is tried, so that the time says nothing about which of them it was.
         matches = [hmac.compare_digest(_mac(key, request, names), mac) for key in self._keys]
         if not any(matches):
@@ -108,8 +108,19 @@ class ReplicaCredential:
                 "changed the request",
                 _WHO,
             )
-        now = self._clock()
-        apart = now - int(at)
+        _, sender, _, nonce = names
+        self._take(nonce, self._clock())
+        return KnownReplica(sender, nonce)
+
+    def _claim(self, authorization: str | None) -> tuple[str, ...]:
+        """What a credential claims, which is for this replica and for now."""
+        found = _FORM.fullmatch(authorization or "")
+        if found is None:
+            raise LoginFailed("unknown", "only replicas of this store may ask here", _WHO)
+        claim = found.groups()
+        if claim[0] != self._replica_id:
+            raise MisdirectedRequest
+        apart = self._clock() - int(claim[2])
         if abs(apart) > VALID_SECONDS:
             raise LoginFailed(
                 "expired",
@@ -117,8 +128,7 @@ class ReplicaCredential:
                 "clocks of the replicas are apart, or it was sent again",
                 _WHO,
             )
-        self._take(nonce, now)
-        return KnownReplica(sender, nonce)
+        return claim
 
     def prove(self, known: KnownReplica, body: bytes = b"") -> str:
         """The proof that this replica answers a request; of a stream, without its body."""

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from toolcrib.errors import ReplicaUnreachable, UsageError
 from toolcrib.runtime.event_reader import Envelope
+from toolcrib.serving.replica_address import url_at
 from toolcrib.serving.replica_credential import (
     PROOF_HEADER,
     PURPOSE,
@@ -70,7 +71,7 @@ class ReplicaStreams:
         and what the connection raises.
         """
         query = urlencode({"session_id": session_id, "after": after})
-        request = self._client.build_request("GET", f"{holder.address}{EVENTS_PATH}?{query}")
+        request = self._client.build_request("GET", url_at(holder, f"{EVENTS_PATH}?{query}"))
         path = request.url.raw_path.decode("ascii")
         signed = self._credential.sign(ReplicaRequest("GET", path), holder.replica_id)
         request.headers["Authorization"] = signed.authorization

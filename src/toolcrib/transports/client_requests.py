@@ -30,10 +30,14 @@ class ClientRequests:
         self._is_disconnected = False
         self._detach_session: dict[str, Callable[[], None]] = {}
 
-    def attach(self, session_id: str, service: Service, who: Principal) -> None:
+    async def attach(self, session_id: str, service: Service, who: Principal) -> None:
         """Have this client, authenticated as `who`, run the client tools of a session."""
         link = ClientToolLink(session_id, self)
-        self._detach_session[session_id] = service.attach(session_id, link, who)
+        detach = await service.attach(session_id, link, who)
+        if self._is_disconnected:
+            detach()
+            return
+        self._detach_session[session_id] = detach
 
     async def send(self, method: str, params: Mapping[str, Any]) -> Any:
         """Send a request and wait for the result. Raises `ClientGone` or `ClientFailed`."""

@@ -97,8 +97,7 @@ async def _unsubscribe(peer: Peer, params: OneSession) -> Unsubscribed:
 
 async def _attach(peer: Peer, params: OneSession) -> Nothing:
     """Run the client tools of a session from now on."""
-    await peer.runtime.service.wake(params.session_id, peer.who)
-    peer.attach(params.session_id)
+    await peer.attach(params.session_id)
     return Nothing()
 
 
@@ -239,9 +238,9 @@ class Peer:
         """Yield the frames to send; ends after `close`."""
         return self._outbox.frames()
 
-    def attach(self, session_id: str) -> None:
+    async def attach(self, session_id: str) -> None:
         """Have this client run the client tools of a session, in place of any other client."""
-        self.client_requests.attach(session_id, self.runtime.service, self.who)
+        await self.client_requests.attach(session_id, self.runtime.service, self.who)
 
     def notify_closing(self) -> None:
         """Notify the client that no new requests are accepted."""
@@ -342,5 +341,5 @@ class Peer:
         # In this task, which is never cancelled, not even when the client disconnects.
         result = await self.runtime.ask_inline(name, params, self.who)
         if name in OPENING and (params or {}).get("client_tools"):
-            self.attach(result.session_id)
+            await self.attach(result.session_id)
         return result

@@ -11,11 +11,13 @@ import pytest
 
 from tests.transports.http.served_runtime import TOKENS
 from tests.transports.shop import registry, shop
+from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.host_tools import HostToolDefinition, ToolContext
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.runtime.service import as_json
 from toolcrib.store import PostgresStore
 from toolcrib.store.postgres.cipher import new_key
+from toolcrib.testing import ScriptedOpenAI, calls, says
 from toolcrib.transports.http.server import HttpServer
 
 SESSION = "the-session"
@@ -50,7 +52,7 @@ class Pair:
     two: ReplicaHost
 
 
-async def _host(stack: AsyncExitStack, url: str, key: str) -> ReplicaHost:
+async def _host(stack: AsyncExitStack, url: str, key: str, **changes: Any) -> ReplicaHost:
     said: list[str] = []
 
     def say(input: dict[str, Any], context: ToolContext) -> str:
@@ -61,7 +63,7 @@ async def _host(stack: AsyncExitStack, url: str, key: str) -> ReplicaHost:
     tools.add(HostToolDefinition("say", "Say it.", TEXT, say))
     store = PostgresStore(url, key=key, uses_process_check=False, lease_seconds=4.0)
     stack.callback(store.close)
-    runtime = shop(store=store, host_tool_registry=tools, drain_seconds=1.0)
+    runtime = shop(store=store, host_tool_registry=tools, drain_seconds=1.0, **changes)
     await stack.enter_async_context(runtime)
     server = HttpServer(runtime, port=0, tokens=TOKENS)
     await stack.enter_async_context(server)
@@ -76,3 +78,17 @@ async def pair(postgres_url: str) -> AsyncGenerator[Pair]:
         two = await _host(stack, postgres_url, key)
         await one.ask("session.create", session_id=SESSION)
         yield Pair(one, two)
+
+
+@pytest.fixture
+async def ringing_pair(postgres_url: str) -> AsyncGenerator[Pair]:
+    """Replicas whose model has the client ring twice."""
+    key = new_key()
+    async with AsyncExitStack() as stack:
+        hosts: list[ReplicaHost] = []
+        for _ in range(2):
+            rings = [[calls("ring", {"times": n}, call_id=f"ring_{n}")] for n in (1, 2)]
+            script = ScriptedOpenAI(*rings, [says("all rung")])
+            adapter = OpenAIAdapter(model="scripted", client=script.client(), history="client")
+            hosts.append(await _host(stack, postgres_url, key, adapter=adapter))
+        yield Pair(*hosts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -13,6 +14,7 @@ from tests.helpers.patience import PATIENCE
 from tests.transports.http.served_runtime import CALLERS, OWNERS
 from tests.transports.replicas.conftest import SESSION, Pair
 from toolcrib.errors import AnswerLost, Refused, ReplicaUnreachable
+from toolcrib.runtime import replica_routes
 from toolcrib.runtime.operations import OPERATIONS
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.replica_routes import (
@@ -20,10 +22,16 @@ from toolcrib.runtime.replica_routes import (
     ForwardedOperation,
     ReplicaLink,
 )
+from toolcrib.runtime.turn_messages import turn_request
+from toolcrib.serving.login import LoginFailures
 from toolcrib.serving.replica_credential import ReplicaCredential, ReplicaRequest
 from toolcrib.store.postgres.cipher import Cipher, new_key
-from toolcrib.store.shared_store import Hint, Replica
-from toolcrib.transports.http.replica_link import OPERATIONS_PATH, HttpReplicaLink
+from toolcrib.store.shared_store import Hint, QueuedTurn, Replica
+from toolcrib.transports.http.replica_link import (
+    OPERATIONS_PATH,
+    HttpReplicaLink,
+    replica_endpoints,
+)
 
 ADA = Principal("ada", frozenset({"caller"}), frozenset({"till"}), "http")
 
@@ -95,6 +103,28 @@ async def _answer(runtime: Any, operation: str, params: dict[str, Any]) -> Any:
         return as_json(await runtime.ask(operation, params))
     except Refused as refused:
         return refused.kind, refused.message, refused.facts
+
+
+async def test_every_replica_lists_a_session_as_open_that_any_has_open(pair: Pair) -> None:
+    """The list says the same wherever it is asked for, and so does its filter."""
+    await pair.one.ask("session.create", session_id="shut")
+    await pair.one.ask("session.close", session_id="shut")
+    for each in (pair.one, pair.two):
+        listed = (await each.ask("session.list"))["sessions"]
+        states = {facts["session_id"]: facts["state"] for facts in listed}
+        assert states == {SESSION: "open", "shut": "closed"}
+        for state, session_id in (("open", SESSION), ("closed", "shut")):
+            (only,) = (await each.ask("session.list", state=state))["sessions"]
+            assert only["session_id"] == session_id
+
+
+async def test_a_prompt_that_runs_elsewhere_is_listed_as_running(pair: Pair) -> None:
+    """The list of another replica shows that the session is busy."""
+    request = turn_request("hi", OWNER, waits=True, digest="")
+    turn = QueuedTurn("turn_1", SESSION, request)
+    pair.one.store.queue_turn(turn, when_busy="reject", most_queued=1, by="owner")
+    (facts,) = (await pair.two.ask("session.list"))["sessions"]
+    assert (facts["state"], facts["is_busy"]) == ("open", True)
 
 
 async def test_decisions_grants_forks_and_closes_reach_the_holder(pair: Pair) -> None:
@@ -224,12 +254,14 @@ async def test_a_hint_of_a_decision_wakes_the_session(pair: Pair) -> None:
 BODY = to_json(ForwardedOperation("session.list", {}, OWNER, None))
 
 
-async def _post(pair: Pair, authorization: str | None, **more: Any) -> httpx2.Response:
+async def _post(
+    pair: Pair, authorization: str | None, path: str = OPERATIONS_PATH, **more: Any
+) -> httpx2.Response:
     headers = {"content-type": "application/json", **more}
     if authorization is not None:
         headers["authorization"] = authorization
     async with httpx2.AsyncClient(base_url=pair.one.server.url, timeout=PATIENCE) as client:
-        return await client.post(OPERATIONS_PATH, content=BODY, headers=headers)
+        return await client.post(path, content=BODY, headers=headers)
 
 
 async def test_only_the_credential_of_a_replica_opens_the_endpoint(pair: Pair) -> None:
@@ -265,4 +297,90 @@ async def test_an_answer_of_somebody_else_is_not_believed(pair: Pair) -> None:
     stranger = HttpReplicaLink(ReplicaCredential(Cipher(new_key()).derived("x"), "aa"))
     with pytest.raises(ReplicaUnreachable, match="401"):
         await stranger.ask(holder, BODY)
+    await stranger.close()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/replica%2Foperations",
+        "/v1/replica/%6Fperations",
+        "/v1/replica/operations/",
+        "/v1//replica/operations",
+        "/v1/replica/operations?who=owner",
+    ],
+)
+async def test_another_spelling_of_the_path_is_not_what_was_signed(pair: Pair, path: str) -> None:
+    """A proxy that lets one of them pass opens nothing."""
+    own = pair.two.server.credential
+    assert own is not None
+    request = ReplicaRequest("POST", OPERATIONS_PATH, BODY)
+    signed = own.sign(request, pair.one.store.replica_id).authorization
+    assert (await _post(pair, signed, path)).status_code == 401
+
+
+@pytest.mark.parametrize("is_formed", [True, False])
+async def test_the_body_of_a_stranger_is_not_read(pair: Pair, is_formed: bool) -> None:
+    """It may be large, and is refused by its header alone."""
+    own = pair.one.server.credential
+    assert own is not None
+    request = ReplicaRequest("POST", OPERATIONS_PATH, BODY)
+    header = own.sign(request, "ff").authorization if is_formed else "Bearer x"
+    endpoint = replica_endpoints(pair.one.runtime, own, LoginFailures())[OPERATIONS_PATH]
+    statuses: list[int] = []
+
+    async def receive() -> Any:
+        raise AssertionError("the body is read")
+
+    async def send(message: Any) -> None:
+        statuses.append(message.get("status", 0))
+
+    scope: dict[str, Any] = {
+        "type": "http",
+        "toolcrib.headers": {b"authorization": header.encode()},
+        "client": ("192.0.2.1", 1),
+    }
+    await endpoint(scope, receive, send)
+    assert statuses[0] == (421 if is_formed else 401)
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 502])
+async def test_a_status_of_something_in_between_says_nothing(pair: Pair, status: int) -> None:
+    """What gave up waiting answers like that, and the replica may have done what was asked."""
+    holder = pair.two.store.holder(SESSION)
+    assert holder is not None
+    assert pair.two.server.credential is not None
+    link: Any = HttpReplicaLink(pair.two.server.credential)
+    answer = httpx2.MockTransport(lambda request: httpx2.Response(status))
+    link._client = httpx2.AsyncClient(transport=answer)
+    with pytest.raises(AnswerLost):
+        await link.ask(holder, BODY)
+    await link.close()
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:1/admin?x=", "http://u:p@127.0.0.1", "file:///etc/passwd", ""]
+)
+async def test_an_address_of_the_store_leads_to_no_other_path(pair: Pair, address: str) -> None:
+    """Nothing is sent to what is not the address of a server."""
+    holder = pair.two.store.holder(SESSION)
+    assert holder is not None
+    assert pair.two.server.credential is not None
+    link = HttpReplicaLink(pair.two.server.credential)
+    with pytest.raises(ReplicaUnreachable, match="address"):
+        await link.ask(replace(holder, address=address), BODY)
+    await link.close()
+
+
+async def test_a_holder_that_cannot_be_asked_is_named_in_the_log(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The answer says what to do, and the log why: here the keys differ."""
+    monkeypatch.setattr(replica_routes, "PATIENCE_SECONDS", 0.2)
+    stranger = HttpReplicaLink(ReplicaCredential(Cipher(new_key()).derived("x"), "aa"))
+    pair.two.runtime.link_replicas(stranger)
+    with pytest.raises(Refused, match=r"was not done; try again.*same store key") as refused:
+        await pair.two.ask("tools.call", session_id=SESSION, name="greet", arguments={"name": "A"})
+    assert refused.value.kind == "conflict"
+    assert "it answers 401" in caplog.text
     await stranger.close()

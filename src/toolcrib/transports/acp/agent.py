@@ -248,14 +248,14 @@ class Agent:
         """Create a session with the tools of the host, the editor and the editor's MCP servers."""
         facts = await self._open.create(request.cwd, request.field_meta)
         meta = await self._mount(facts, request.mcp_servers)
-        self._open_session(facts, after=facts.last_seq)
+        await self._open_session(facts, after=facts.last_seq)
         return schema.NewSessionResponse(session_id=facts.session_id, field_meta=meta)
 
     async def load_session(self, request: schema.LoadSessionRequest) -> schema.LoadSessionResponse:
         """Open a session again and replay its history."""
         facts = await self._reopen(request.session_id)
         meta = await self._mount(facts, request.mcp_servers)
-        editor_session = self._open_session(facts, after=0, replay_until=facts.last_seq)
+        editor_session = await self._open_session(facts, after=0, replay_until=facts.last_seq)
         await editor_session.updates.sent(facts.last_seq)
         return schema.LoadSessionResponse(field_meta=meta)
 
@@ -265,14 +265,14 @@ class Agent:
         """Open a session again without its history."""
         facts = await self._reopen(request.session_id)
         meta = await self._mount(facts, request.mcp_servers or ())
-        self._open_session(facts, after=facts.last_seq)
+        await self._open_session(facts, after=facts.last_seq)
         return schema.ResumeSessionResponse(field_meta=meta)
 
     async def fork_session(self, request: schema.ForkSessionRequest) -> schema.ForkSessionResponse:
         """Create a session that begins with the history of another one."""
         facts = await self._open.fork(request.session_id)
         meta = await self._mount(facts, request.mcp_servers or ())
-        self._open_session(facts, after=facts.last_seq)
+        await self._open_session(facts, after=facts.last_seq)
         return schema.ForkSessionResponse(session_id=facts.session_id, field_meta=meta)
 
     async def list_sessions(
@@ -357,11 +357,11 @@ class Agent:
         meta = {name: reasons for name, reasons in unavailable.items() if reasons}
         return {"toolcrib": meta} if meta else None
 
-    def _open_session(
+    async def _open_session(
         self, facts: SessionFacts, *, after: int, replay_until: int = 0
     ) -> EditorSession:
         capabilities = self._open.capabilities
-        return self._sessions.open(
+        return await self._sessions.open(
             facts.session_id, capabilities, after=after, replay_until=replay_until
         )
 

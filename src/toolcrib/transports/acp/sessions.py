@@ -153,18 +153,18 @@ class EditorSessions:
         self.permissions = Permissions(runtime, who, editor)
         self._sessions: dict[str, EditorSession] = {}
 
-    def open(
+    async def open(
         self, session_id: str, capabilities: list[str], *, after: int, replay_until: int = 0
     ) -> EditorSession:
         """Send the events of a session after a sequence number. A session that is open already
         keeps its running prompts.
         """
-        earlier = self.find(session_id)
-        self.close_session(session_id)
         detach = _nothing
         if tools_of(capabilities):
             link = EditorLink(session_id, self._editor)
-            detach = self._runtime.service.attach(session_id, link, self._who)
+            detach = await self._runtime.service.attach(session_id, link, self._who)
+        earlier = self.find(session_id)
+        self.close_session(session_id)
         updates = SessionUpdates(
             session_id,
             self._runtime,

@@ -212,11 +212,13 @@ def create_routes(
     ]
     open_routes = {*OPEN_ROUTES, *REPLICA_EVENT_ROUTES}
     if credential is not None:
-        from toolcrib.transports.http.replica_link import OPERATIONS_PATH, ReplicaEndpoint
+        from toolcrib.transports.http.replica_link import replica_endpoints
 
-        replicas = ReplicaEndpoint(runtime, credential, failures)
-        routes.append(_route(OPERATIONS_PATH, replicas, "POST", "replica.operations"))
-        open_routes.add(("POST", OPERATIONS_PATH))
+        for path, endpoint in replica_endpoints(runtime, credential, failures).items():
+            routes.append(
+                _route(path, endpoint, "POST", path.removeprefix("/v1/").replace("/", "."))
+            )
+            open_routes.add(("POST", path))
     app = Starlette(
         routes=routes,
         middleware=[

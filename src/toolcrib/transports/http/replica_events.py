@@ -53,6 +53,13 @@ def replica_event_route(
     return route
 
 
+def request_target(scope: Scope) -> str:
+    """Path and query as they were sent: another spelling of a path is not what was signed."""
+    path: bytes = scope.get("raw_path") or scope["path"].encode()
+    query: bytes = scope["query_string"]
+    return (path + b"?" + query if query else path).decode("latin-1")
+
+
 class ReplicaEventsEndpoint:
     """Sends the events of a session until it is not open here any more. An ASGI application."""
 
@@ -74,9 +81,8 @@ class ReplicaEventsEndpoint:
         await self._send(known, reader, receive, send)
 
     def _check(self, scope: Scope) -> KnownReplica:
-        path: bytes = scope["path"].encode() + b"?" + scope["query_string"]
         authorization = header_text(headers_of(scope), b"authorization")
-        request = ReplicaRequest("GET", path.decode("latin-1"))
+        request = ReplicaRequest("GET", request_target(scope))
         try:
             return self._credential.check(request, authorization)
         except MisdirectedRequest:

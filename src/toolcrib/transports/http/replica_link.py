@@ -1,13 +1,17 @@
-"""Operations between replicas over HTTP: sent to the one that has a session open, and answered for
-others. Only the replicas' own credential opens it; no token and no cookie does.
+"""Requests between replicas over HTTP: operations, for the one that has a session open, and calls
+of client tools, for the one that the client is connected to. Only the replicas' own credential
+opens it; no token and no cookie does.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import AnswerLost, Refused, ReplicaUnreachable, SessionNotHere
+from toolcrib.runtime.attached_clients import ForwardedCall
 from toolcrib.runtime.replica_routes import (
     NOT_HERE,
     ForwardedOperation,
@@ -16,8 +20,17 @@ from toolcrib.runtime.replica_routes import (
 )
 from toolcrib.serving.auth import header_text, headers_of, peer_of
 from toolcrib.serving.login import LoginFailed
-from toolcrib.serving.refusals import HttpRefused, as_refused, read_body, send_json, send_refusal
+from toolcrib.serving.refusals import (
+    HttpRefused,
+    as_refused,
+    read_body,
+    send_json,
+    send_refusal,
+    wait_for_disconnect,
+)
+from toolcrib.serving.replica_address import url_at
 from toolcrib.serving.replica_credential import PROOF_HEADER, MisdirectedRequest, ReplicaRequest
+from toolcrib.transports.http.replica_events import request_target
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -28,7 +41,12 @@ if TYPE_CHECKING:
     from toolcrib.store.shared_store import Replica
 
 OPERATIONS_PATH: Final = "/v1/replica/operations"
+CLIENT_CALLS_PATH: Final = "/v1/replica/client-calls"
 _MISDIRECTED: Final = 421
+_REFUSED_STATUSES: Final = frozenset({400, 401, 403, 404, 405, 413, _MISDIRECTED, 422})
+"""What a replica answers before it does anything. Any other status without its proof may be that of
+something in between, which gave up waiting.
+"""
 _CONNECT_SECONDS: Final = 3.0
 _KEEP_SECONDS: Final = 3.0
 """Shorter than servers keep idle connections: one that closes just now would lose the request."""
@@ -46,7 +64,14 @@ class HttpReplicaLink:
         self._client: Any = None
 
     async def ask(self, replica: Replica, body: bytes) -> bytes:
-        """The answer of another replica. Raises `ReplicaUnreachable` and `AnswerLost`."""
+        """The answer to a `ForwardedOperation`. Raises `ReplicaUnreachable` and `AnswerLost`."""
+        return await self._post(replica, OPERATIONS_PATH, body)
+
+    async def run_client_call(self, replica: Replica, body: bytes) -> bytes:
+        """The answer to a `ForwardedCall`. Raises `ReplicaUnreachable` and `AnswerLost`."""
+        return await self._post(replica, CLIENT_CALLS_PATH, body)
+
+    async def _post(self, replica: Replica, path: str, body: bytes) -> bytes:
         import httpx2
 
         if self._client is None:
@@ -57,22 +82,17 @@ class HttpReplicaLink:
                 trust_env=False,
                 follow_redirects=False,
             )
-        signed = self._credential.sign(
-            ReplicaRequest("POST", OPERATIONS_PATH, body), replica.replica_id
-        )
+        signed = self._credential.sign(ReplicaRequest("POST", path, body), replica.replica_id)
         headers = {"authorization": signed.authorization, "content-type": "application/json"}
         try:
-            answer = await self._client.post(
-                f"{replica.address}{OPERATIONS_PATH}", content=body, headers=headers
-            )
+            answer = await self._client.post(url_at(replica, path), content=body, headers=headers)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             raise ReplicaUnreachable(str(error)) from None
         except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
             raise ReplicaUnreachable(str(error)) from None
         except httpx2.HTTPError as error:
             raise AnswerLost(str(error)) from None
-        if 400 <= answer.status_code < 500:
-            # It is refused before anything is done.
+        if answer.status_code in _REFUSED_STATUSES:
             raise ReplicaUnreachable(f"it answers {answer.status_code}: {answer.text[:300]}")
         proof = answer.headers.get(PROOF_HEADER)
         if not self._credential.is_proven(signed, replica.replica_id, proof, answer.content):
@@ -85,23 +105,32 @@ class HttpReplicaLink:
             await self._client.aclose()
 
 
+Answer = Callable[[bytes, "Receive"], Awaitable[bytes]]
+
+
 class ReplicaEndpoint:
-    """Answers operations that other replicas forward. An ASGI application."""
+    """Answers what other replicas post. An ASGI application."""
 
     def __init__(
-        self, runtime: Runtime, credential: ReplicaCredential, failures: LoginFailures
+        self,
+        answer: Answer,
+        credential: ReplicaCredential,
+        failures: LoginFailures,
+        most_bytes: int,
     ) -> None:
-        self._runtime = runtime
+        self._answer = answer
         self._credential = credential
         self._failures = failures
+        self._most_bytes = most_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         try:
-            limit = self._runtime.config.max_payload_bytes + _ENVELOPE_BYTES
-            body = await read_body(receive, limit)
             authorization = header_text(headers_of(scope), b"authorization")
-            request = ReplicaRequest("POST", OPERATIONS_PATH, body)
+            # Nobody else has this server keep a large body in memory.
+            self._credential.admit(authorization)
+            body = await read_body(receive, self._most_bytes)
+            request = ReplicaRequest("POST", request_target(scope), body)
             known = self._credential.check(request, authorization)
         except MisdirectedRequest:
             text = "this is another replica"
@@ -114,14 +143,45 @@ class ReplicaEndpoint:
         except Refused as refused:
             await send_refusal(send, refused)
             return
-        answer = await self._answer(body)
+        answer = await self._answer(body, receive)
         proof = (PROOF_HEADER.encode(), self._credential.prove(known, answer).encode())
         await send_json(send, 200, answer, (proof,))
 
-    async def _answer(self, body: bytes) -> bytes:
+
+def replica_endpoints(
+    runtime: Runtime, credential: ReplicaCredential, failures: LoginFailures
+) -> Mapping[str, ReplicaEndpoint]:
+    """What other replicas post to, by path."""
+
+    async def operate(body: bytes, receive: Receive) -> bytes:
         try:
-            return answer_json(await self._runtime.ask_here(ForwardedOperation.read(body)))
+            return answer_json(await runtime.ask_here(ForwardedOperation.read(body)))
         except SessionNotHere:
             return NOT_HERE
         except Exception as error:
             return refusal_json(as_refused(error, "a forwarded operation"))
+
+    async def run_client_call(body: bytes, receive: Receive) -> bytes:
+        try:
+            call = runtime.service.run_client_call(ForwardedCall.read(body))
+            return await _until_disconnect(call, receive)
+        except Exception as error:
+            return refusal_json(as_refused(error, "a forwarded call"))
+
+    most_bytes = runtime.config.max_payload_bytes + _ENVELOPE_BYTES
+    answers = {OPERATIONS_PATH: operate, CLIENT_CALLS_PATH: run_client_call}
+    return {
+        path: ReplicaEndpoint(answer, credential, failures, most_bytes)
+        for path, answer in answers.items()
+    }
+
+
+async def _until_disconnect(work: Coroutine[Any, Any, bytes], receive: Receive) -> bytes:
+    """The result of work that is cancelled when whoever asked for it has left."""
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(wait_for_disconnect(receive))
+    try:
+        await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else b""
+    finally:
+        task.cancel()
+        gone.cancel()

@@ -98,7 +98,7 @@ class HttpServer(Listener):
             from toolcrib.transports.http.replica_link import HttpReplicaLink
 
             self._link = HttpReplicaLink(self.credential)
-            self._runtime.link_replicas(self._link)
+            self._runtime.link_replicas(self._link, self._link)
             # From here on others forward requests, which are answered.
             await ask_store(store, store.join, self._replica_url or self.url)
         return self

@@ -7,7 +7,7 @@ turn goes on, and another request can follow it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -46,6 +46,8 @@ class RunningTurn:
 
     result: asyncio.Task[PromptResult]
     calls: FrontendCalls
+    has_tools: bool
+    """Whether the front end runs calls."""
     seen: int = 0
     """The last record that was shown before it waited for the front end."""
 
@@ -68,7 +70,7 @@ class _Followed:
     """
 
     session_id: str
-    begin: Callable[[], RunningTurn]
+    begin: Callable[[], Awaitable[RunningTurn]]
     reader: TurnReader
     after: int
 
@@ -106,12 +108,12 @@ class ChatTurns:
         if start is None:
             return None
         reader, after = TurnReader(start.turn), start.seq - 1
-        return self._follow(_Followed(session_id, lambda: running, reader, after), end)
+        return self._follow(_Followed(session_id, _begun(running), reader, after), end)
 
     async def _begin(self, request: ChatRequest) -> _Followed:
         session_id = await session_of(self._runtime, request.chat_id, self._who)
         facts = await self._open(session_id, request)
-        running = self._running.get(session_id)
+        running = await self._running_here(session_id)
         if request.is_retry:
             await self._check_unanswered(session_id, facts.last_seq)
         if request.message is not None:
@@ -134,8 +136,22 @@ class ChatTurns:
         async def resume() -> PromptResult:
             return await self._resumed(session_id, waits=False)
 
-        begin = self._work(session_id, resume, has_tools=bool(request.tools))
+        calls = FrontendCalls(request.results)
+        begin = self._work(session_id, resume, calls, has_tools=bool(request.tools))
         return _Followed(session_id, begin, reader, after)
+
+    async def _running_here(self, session_id: str) -> RunningTurn | None:
+        """The turn that a request to this replica began, unless the front end has gone on with its
+        calls at another one since.
+        """
+        running = self._running.get(session_id)
+        if running is None or not running.has_tools:
+            return running
+        if await self._runtime.service.is_attached(session_id, running.calls):
+            return running
+        if self._running.get(session_id) is running:
+            del self._running[session_id]
+        return None
 
     async def _check_unanswered(self, session_id: str, last_seq: int) -> None:
         """Raise `Refused` (invalid) when the last prompt of a chat has its answer."""
@@ -187,7 +203,7 @@ class ChatTurns:
         """The turn that runs, from where it began to wait for the front end."""
         reader, after = await self._known(session_id, running.seen or None)
         running.calls.bring(request.results)
-        return _Followed(session_id, lambda: running, reader, after)
+        return _Followed(session_id, _begun(running), reader, after)
 
     async def _known(self, session_id: str, up_to: int | None) -> tuple[TurnReader, int]:
         """A reader that has read the turn as far as the front end was shown it."""
@@ -206,7 +222,9 @@ class ChatTurns:
         starts = await self._runtime.service.last_prompts(session_id, self._who)
         return starts[-1] if starts else None
 
-    def _sending(self, session_id: str, request: ChatRequest) -> Callable[[], RunningTurn]:
+    def _sending(
+        self, session_id: str, request: ChatRequest
+    ) -> Callable[[], Awaitable[RunningTurn]]:
         message = request.message
         assert message is not None, "there is a message to send"
 
@@ -219,29 +237,30 @@ class ChatTurns:
                 idempotency_key=message.idempotency_key,
             )
 
-        return self._work(session_id, send, has_tools=bool(request.tools))
+        return self._work(session_id, send, FrontendCalls(), has_tools=bool(request.tools))
 
     def _work(
         self,
         session_id: str,
         ask: Callable[[], Coroutine[Any, Any, PromptResult]],
+        calls: FrontendCalls,
         *,
         has_tools: bool,
-    ) -> Callable[[], RunningTurn]:
+    ) -> Callable[[], Awaitable[RunningTurn]]:
         """A function that begins the work of a turn; with tools, the front end runs their calls."""
 
-        def begin() -> RunningTurn:
-            calls = FrontendCalls()
+        async def begin() -> RunningTurn:
             detach = None
             if has_tools:
-                detach = self._runtime.service.attach(session_id, calls, self._who)
+                attach = self._runtime.service.attach
+                detach = await attach(session_id, calls, self._who, takes_over=True)
             result = asyncio.ensure_future(self._until_decidable(session_id, ask))
-            running = RunningTurn(result, calls)
-            is_first = self._running.setdefault(session_id, running) is running
+            running = RunningTurn(result, calls, has_tools)
+            self._running.setdefault(session_id, running)
 
             def done(task: asyncio.Task[PromptResult]) -> None:
-                if is_first:
-                    self._running.pop(session_id, None)
+                if self._running.get(session_id) is running:
+                    del self._running[session_id]
                 if detach is not None:
                     detach()
                 # Keep asyncio from logging a refusal that the client left too early to read.
@@ -282,7 +301,7 @@ class ChatTurns:
         session_id, reader = followed.session_id, followed.reader
         shown: set[str] = set()
         async with self._operations.events(session_id, followed.after) as events:
-            running = followed.begin()
+            running = await followed.begin()
             if reader.turn is not None:
                 yield TurnBegun(session_id, reader.turn)
             async for event in self._events(session_id, running, events, reader, end):
@@ -387,6 +406,13 @@ class ChatTurns:
         if result.turn and reader.turn is None:
             yield TurnBegun(result.session_id, result.turn)
         yield TurnOver(result)
+
+
+def _begun(running: RunningTurn) -> Callable[[], Awaitable[RunningTurn]]:
+    async def begin() -> RunningTurn:
+        return running
+
+    return begin
 
 
 async def _next(events: SessionEvents) -> Event | None:

@@ -26,10 +26,13 @@ def with_deadline(tool: ClientTool) -> ClientTool:
 
 
 class FrontendCalls:
-    """The calls of one turn that the front end runs. A `ClientLink`."""
+    """The calls of one turn that the front end runs. A `ClientLink`. `results` are those that the
+    front end has brought for calls which wait at another replica, and are taken over from it.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, results: Iterable[ChatToolResult] = ()) -> None:
         self._waiting: dict[str, asyncio.Future[Any]] = {}
+        self._brought = {result.call_id: result for result in results}
         self.changed = asyncio.Event()
         """Set when a call has begun to wait."""
 
@@ -42,7 +45,10 @@ class FrontendCalls:
         """Wait for the result of a call. Raises `ClientFailed` when the front end reports one."""
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[call_id] = answer
-        self.changed.set()
+        if (brought := self._brought.pop(call_id, None)) is not None:
+            self.bring([brought])
+        else:
+            self.changed.set()
         try:
             return await answer
         finally:
