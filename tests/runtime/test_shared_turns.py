@@ -435,14 +435,15 @@ async def test_a_turn_that_is_claimed_again_is_opened_under_its_new_lease(
             if opened:
                 is_claimed_again.set()
 
-    async def open_late(kept: Any, session_id: str, *, lease: Lease, **options: Any) -> Session:
+    async def open_late(*args: Any) -> Session:
+        lease: Lease = args[-1]
         if not opened:
             opened.append(lease)
             await asyncio.to_thread(store.release, lease)
             await is_claimed_again.wait()
             raise LeaseLost("it is another one's by now")
         opened.append(lease)
-        return await open_session(kept, session_id, lease=lease, **options)
+        return await open_session(*args)
 
     monkeypatch.setattr(runtime_module, "LiveSessions", Watched)
     async with serving(store=store, adapter=model([says("late")])) as runtime:
@@ -462,10 +463,10 @@ async def test_a_turn_whose_session_is_open_elsewhere_is_tried_again(
     """Who has the session may let it go: no prompt that was accepted ends for it."""
     refusals = [SessionElsewhere("another process has the session open")]
 
-    async def open_late(*args: Any, **options: Any) -> Session:
+    async def open_late(*args: Any) -> Session:
         if refusals:
             raise refusals.pop()
-        return await open_session(*args, **options)
+        return await open_session(*args)
 
     async with serving(store=store, adapter=model([says("late")])) as runtime:
         session_id = await new_session(runtime)

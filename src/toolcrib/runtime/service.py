@@ -417,7 +417,7 @@ class Service(ApprovalService):
         """Replace the MCP servers that are mounted in every session. Only the host may ask for
         this, as for `mount_servers`: it starts programs.
         """
-        await self._sessions.remount_servers(servers)
+        await self._sessions.servers.remount(servers)
 
     async def mount_servers(
         self, session_id: str, servers: Sequence[McpServerConfig], who: Principal

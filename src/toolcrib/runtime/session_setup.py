@@ -30,9 +30,10 @@ from toolcrib.store.store import Artifact, ArtifactKept, Effect, ask_store
 from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
+    from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.store.session_query import SessionSummary
-    from toolcrib.store.store import SessionInfo, Store
+    from toolcrib.store.store import Lease, SessionInfo, Store
     from toolcrib.tools.prepared_tool import PreparedTool
 
 OPEN_PROMPT: Final = "prompt"
@@ -125,6 +126,33 @@ def reopen_params(setup: SessionSetup, params: ResumeSession) -> CreateSession:
     )
 
 
+def resume_params(session_id: str, params: CreateSession) -> ResumeSession:
+    """The parameters that open the session again which these have made."""
+    return ResumeSession(
+        session_id=session_id,
+        environment=params.environment,
+        capabilities=params.capabilities,
+        client_tools=params.client_tools,
+    )
+
+
+def fork_params(
+    source: SessionInfo, new_id: str | None, environment: dict[str, str]
+) -> CreateSession:
+    """The parameters that make a fork of a session."""
+    setup = setup_of(source.settings)
+    return CreateSession(
+        session_id=new_id,
+        cwd=setup.cwd,
+        environment=environment,
+        metadata={**setup.metadata, "forked_from": source.session_id},
+        allowed_tools=setup.allowed_tools,
+        denied_tools=setup.denied_tools,
+        # They were checked when the first session was made; tools may have gone since.
+        expected_tools=["*"],
+    )
+
+
 def tool_filter(params: CreateSession) -> Callable[[str], bool]:
     """The test whether a session may have a tool, by its allowed and denied names and globs."""
     allowed, denied = params.allowed_tools, params.denied_tools
@@ -210,10 +238,23 @@ def _has_open_prompt(info: SessionInfo, live: LiveSession | None) -> bool:
     return OPEN_PROMPT in info.settings.get("host", {})
 
 
-async def open_session(store: Store, session_id: str | None, **options: Any) -> Session:
-    """Open a session of the store, new or old. Raises `Refused`."""
+async def open_session(
+    store: Store, params: CreateSession, config: RuntimeConfig, owner: str, lease: Lease | None
+) -> Session:
+    """Open a session of the store, new or old, under a lease that this process has already, if any.
+    Raises `Refused`.
+    """
     try:
-        return await Session.open(store, session_id, **options)
+        return await Session.open(
+            store,
+            params.session_id,
+            cwd=params.cwd or config.cwd,
+            environment={**config.environment, **params.environment},
+            metadata=params.metadata,
+            approve_own_calls=config.approve_own_calls,
+            owner=owner,
+            lease=lease,
+        )
     except LeaseHeld as error:
         raise SessionElsewhere(f"another process has the session open: {error}") from None
     except UsageError as error:

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolcrib.errors import LeaseHeld, LeaseLost, Refused, SessionElsewhere
 from toolcrib.host_tools.session_tools import SessionTools
@@ -38,10 +38,12 @@ from toolcrib.runtime.ownership import (
 from toolcrib.runtime.seen_sessions import RestingSession, SeenSessions
 from toolcrib.runtime.session_setup import (
     copy_history,
+    fork_params,
     note_tools,
     open_session,
     reopen_params,
     report_tool_changes,
+    resume_params,
     setup_json,
     setup_of,
     tool_filter,
@@ -61,7 +63,6 @@ if TYPE_CHECKING:
     from toolcrib.runtime.quotas import Quotas
     from toolcrib.runtime.served_tools import ServedTools
     from toolcrib.store.store import Lease, SessionInfo, Store
-
 
 logger = logging.getLogger(__name__)
 
@@ -181,13 +182,7 @@ class LiveSessions(SeenSessions):
         if session_id not in self._live:
             if await ask_store(self._store, is_held_elsewhere, self._store, session_id):
                 return await self.facts_of(session_id, who)
-            again = ResumeSession(
-                session_id=session_id,
-                environment=params.environment,
-                capabilities=params.capabilities,
-                client_tools=params.client_tools,
-            )
-            await self.resume(again, who)
+            await self.resume(resume_params(session_id, params), who)
         return await self.facts_of(session_id, who)
 
     async def resume(self, params: ResumeSession, who: Principal) -> LiveSession:
@@ -227,19 +222,9 @@ class LiveSessions(SeenSessions):
         check_new_id(new_id, who)
         info, source = await self.seen(session_id, who), self._live.get(session_id)
         self._check_change(who, session_id, info.owner)
-        setup = setup_of(info.settings)
         records = await ask_store(self._store, self._records, session_id)
-        params = CreateSession(
-            session_id=new_id,
-            cwd=setup.cwd,
-            environment=await self._environment_of(session_id),
-            metadata={**setup.metadata, "forked_from": session_id},
-            allowed_tools=setup.allowed_tools,
-            denied_tools=setup.denied_tools,
-            # They were checked when the first session was made; tools may have gone since.
-            expected_tools=["*"],
-        )
-        live = await self._create(params, who)
+        environment = await self._environment_of(session_id)
+        live = await self._create(fork_params(info, new_id, environment), who)
         # At once: nobody may call in the fork before it asks about what its source asks about.
         saved = info.settings.get("need_user_approve_tools", ())
         listed = source.session.need_user_approve_tools if source else saved
@@ -413,10 +398,6 @@ class LiveSessions(SeenSessions):
                 logger.error("a session could not be closed", exc_info=error)
         await self._servers.close()
 
-    async def remount_servers(self, servers: Sequence[McpServerConfig]) -> None:
-        """Replace the MCP servers that are mounted in every session."""
-        await self._servers.remount(servers)
-
     async def mount_servers(
         self, session_id: str, servers: Sequence[McpServerConfig], who: Principal
     ) -> None:
@@ -436,7 +417,7 @@ class LiveSessions(SeenSessions):
         if lease is None:
             self._quotas.check_open(who, self._open_of[who.name])
         try:
-            session = await self._session(params, who, lease)
+            session = await open_session(self._store, params, self._config, who.name, lease)
         except BaseException:
             self._give_back(lease)
             raise
@@ -471,17 +452,6 @@ class LiveSessions(SeenSessions):
         await self._registry.close_session(session.session_id)
         if is_new:
             await ask_store(self._store, self._store.delete_session, session.session_id)
-
-    async def _session(self, params: CreateSession, who: Principal, lease: Lease | None) -> Session:
-        config, options = self._config, dict[str, Any]()
-        options["cwd"] = params.cwd or config.cwd
-        options["environment"] = {**config.environment, **params.environment}
-        options["metadata"] = params.metadata
-        options["approve_own_calls"] = config.approve_own_calls
-        options["owner"] = who.name
-        if lease is not None:
-            options["lease"] = lease
-        return await open_session(self._store, params.session_id, **options)
 
     def _live_session(
         self, session: Session, params: CreateSession, who: Principal, *, is_new: bool
