@@ -10,6 +10,7 @@ from typing import Any
 
 from toolcrib.approval.decision import Actor, Ballot, Decided
 from toolcrib.approval.grant import Grant
+from toolcrib.clock import Clock
 from toolcrib.ledger.record import Head, Record
 from toolcrib.prices.table import Prices
 from toolcrib.store.approval_query import ApprovalQuery, InboxPage
@@ -43,6 +44,10 @@ class ForwardingStore:
     @property
     def is_durable(self) -> bool:
         return self._is_durable
+
+    @property
+    def clock(self) -> Clock:
+        return self._storage.clock
 
     @property
     def prices(self) -> Prices:

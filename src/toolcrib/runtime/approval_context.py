@@ -7,7 +7,6 @@ Whoever may see a request may read this about it: the words around the call belo
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -64,7 +63,7 @@ def context_of(
     if request.turn:
         prompt, last_words = _words_before(store, request)
     last = _last_approved(store, request, who)
-    ways, why_not = ways_of(filed, config, who)
+    ways, why_not = ways_of(filed, config, who, store.clock())
     tool = _tool_now(request, live)
     return ApprovalContext(
         approval_id=request.approval_id,
@@ -88,7 +87,7 @@ def context_of(
 
 
 def ways_of(
-    filed: FiledApproval, config: RuntimeConfig, who: Principal
+    filed: FiledApproval, config: RuntimeConfig, who: Principal, now: float
 ) -> tuple[list[DecisionWay], str | None]:
     """What a principal may do about a request, and why not more."""
     request, authority = filed.request, authority_of(who, config)
@@ -103,7 +102,7 @@ def ways_of(
     votes = filed.ballot.votes if filed.ballot is not None else ()
     if any(vote.actor == actor for vote in votes):
         return ["deny"], "You have approved this request; it needs somebody else too."
-    if (reason := why_too_early(request, time.time())) is not None:
+    if (reason := why_too_early(request, now)) is not None:
         return ["deny"], reason
     ways: list[DecisionWay] = ["approve", "edit", "deny"]
     if is_enough(request.approvers, actor, authority):

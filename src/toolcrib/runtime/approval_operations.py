@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
@@ -64,7 +63,7 @@ async def inbox(store: Store, params: ListApprovals, who: Principal) -> Inbox:
     )
 
     def read() -> InboxPage:
-        store.expire(time.time())
+        store.expire(store.clock())
         try:
             return store.inbox(query, cursor=params.cursor, limit=params.limit)
         except UsageError as error:
@@ -102,7 +101,7 @@ async def find(store: Store, approval_id: str, who: Principal) -> FiledApproval:
     """One approval request. Raises `Refused` (not_found), also when it is not for `who` to see."""
 
     def read() -> FiledApproval | None:
-        store.expire(time.time())
+        store.expire(store.clock())
         filed = store.approval(approval_id)
         is_found = filed is not None and is_visible(store, filed.request, who)
         return filed if is_found else None
@@ -184,7 +183,7 @@ async def decide_elsewhere(
     """
     request = (await find(store, params.approval_id, who)).request
     decision, actor = _decision(params), Actor("person", who.name)
-    decided = Decided(request.approval_id, request.digest, decision, actor, time.time())
+    decided = Decided(request.approval_id, request.digest, decision, actor, store.clock())
     try:
         check_decision(request, decided, authority, digest=params.digest)
         await ask_store(store, file_decision, store, decided, authority)

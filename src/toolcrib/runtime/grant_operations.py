@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -50,23 +49,24 @@ async def grants(store: Store) -> Grants:
     """Every grant of the store."""
 
     def read() -> list[Grant]:
-        store.expire(time.time())
+        store.expire(store.clock())
         return list(every(lambda cursor: store.grants(cursor=cursor)))
 
-    return Grants(grants=[grant_facts(grant) for grant in await ask_store(store, read)])
+    found = await ask_store(store, read)
+    return Grants(grants=[grant_facts(grant, store.clock()) for grant in found])
 
 
 async def find_grant(store: Store, grant_id: str) -> GrantFacts:
     """One grant. Raises `Refused` (not_found)."""
 
     def read() -> Grant | None:
-        store.expire(time.time())
+        store.expire(store.clock())
         return store.grant(grant_id)
 
     grant = await ask_store(store, read)
     if grant is None:
         raise Refused("not_found", f"there is no grant {grant_id[:128]!r}")
-    return grant_facts(grant)
+    return grant_facts(grant, store.clock())
 
 
 async def revoke(store: Store, sessions: LiveSessions, grant: GrantFacts, *, by: str) -> bool:
@@ -79,7 +79,7 @@ async def revoke(store: Store, sessions: LiveSessions, grant: GrantFacts, *, by:
             async with sessions.writing(session_id) as session:
                 return await session.approvals.revoke(grant.grant_id, by=by)
     return await ask_store(
-        store, store.revoke_grant, grant.grant_id, time.time(), Actor("person", by)
+        store, store.revoke_grant, grant.grant_id, store.clock(), Actor("person", by)
     )
 
 
@@ -109,7 +109,7 @@ async def preview(
         model = request or _like_the_last(calls, params.tool or "")
         try:
             grant = new.issue(
-                model, grant_id="preview", actor=Actor("rule", "preview"), now=time.time()
+                model, grant_id="preview", actor=Actor("rule", "preview"), now=store.clock()
             )
         except InvalidDecision as error:
             raise Refused("invalid", f"the grant: {error}") from None
@@ -175,7 +175,7 @@ def _covered_call(call: PastCall) -> CoveredCall:
     )
 
 
-def grant_facts(grant: Grant) -> GrantFacts:
+def grant_facts(grant: Grant, now: float) -> GrantFacts:
     """The description of a grant that a client gets."""
     return GrantFacts(
         grant_id=grant.grant_id,
@@ -183,7 +183,7 @@ def grant_facts(grant: Grant) -> GrantFacts:
         scope=grant.scope,
         created_by=grant.created_by.name,
         created_at=grant.created_at,
-        is_live=grant.is_live(time.time()),
+        is_live=grant.is_live(now),
         session_id=grant.session_id,
         principal=grant.principal,
         arguments={pointer: write_pattern(each) for pointer, each in grant.arguments.items()},

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -72,7 +71,7 @@ class InboxWatch:
         query = ApprovalQuery(viewer=viewer_of(who), state="pending")
 
         def read() -> _Marks:
-            self._store.expire(time.time())
+            self._store.expire(self._store.clock())
             return self._store.inbox_marks(query)
 
         marks = await ask_store(self._store, read)
@@ -86,7 +85,7 @@ class InboxWatch:
 
     def _version(self) -> int:
         # A request whose time is over changes the inbox, though nobody did anything.
-        self._store.expire(time.time())
+        self._store.expire(self._store.clock())
         return self._store.inbox_version()
 
     async def _look_again_and_again(self) -> None:

@@ -180,6 +180,12 @@ class MountedServers:
         self._session_tools.pop(session_id, None)
         await _close(self._own.pop(session_id, []))
 
+    def name_freed(self, session_id: str) -> None:
+        """A host tool of a session was removed: a server tool of its name may take its place."""
+        for live in self._live_sessions():
+            if live.session.session_id == session_id:
+                self.refresh(live)
+
     def refresh(self, live: LiveSession) -> None:
         """Give a session the tools that its servers have now."""
         session_id = live.session.session_id

@@ -7,7 +7,6 @@ tool's own question, and the tools that its session lists.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -252,7 +251,7 @@ def _grant(store: Store, subject: Subject, verdict: Verdict) -> Grant | None:
     """The grant that would answer for a person in a new session. May read from disk."""
     if needed(verdict.approvers) > 1:
         return None
-    now = time.time()
+    now = store.clock()
     grants: Sequence[Grant] = list(
         every(lambda cursor: store.grants(tool_id=subject.tool.id, cursor=cursor))
     )

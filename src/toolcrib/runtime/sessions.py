@@ -194,6 +194,10 @@ class LiveSessions(SeenSessions):
             info = await self.seen(params.session_id, who)
             self._check_change(who, params.session_id, info.owner)
             live = self._live.get(params.session_id)
+            if live is not None and not self._store.is_sure(live.session.lease):
+                # It is about to be closed here: it would be of no use to whoever asks for it.
+                await self.give_up(live)
+                live = None
             if live is None:
                 return await self._reopen(info, params, who)
         update_client_tools(live, params.client_tools, who)
@@ -478,7 +482,7 @@ class LiveSessions(SeenSessions):
             [*served.of_toolsets.values(), *remote.tools.values(), *own],
             capabilities=params.capabilities,
             is_wanted=is_wanted,
-            on_removed=lambda name: self._tool_removed(session_id),
+            on_removed=lambda name: self._servers.name_freed(session_id),
         )
         live = LiveSession(
             session,
@@ -492,9 +496,3 @@ class LiveSessions(SeenSessions):
         )
         session.attendance = LiveAttendance(live)
         return live
-
-    def _tool_removed(self, session_id: str) -> None:
-        """A host tool was removed: a server tool of the same name may take its place."""
-        live = self._live.get(session_id)
-        if live is not None:
-            self._servers.refresh(live)

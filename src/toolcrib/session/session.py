@@ -101,7 +101,7 @@ class Session:
         *,
         store: Store | None = None,
         bus: EventBus | None = None,
-        clock: Clock = SYSTEM_CLOCK,
+        clock: Clock | None = None,
         cwd: str | None = None,
         environment: Mapping[str, str] | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -113,10 +113,10 @@ class Session:
         responder: Responder | None = None,
         lease: Lease | None = None,
     ) -> None:
-        self.store: Store = MemoryStore(clock=clock) if store is None else store
+        self.store: Store = MemoryStore(clock=clock or SYSTEM_CLOCK) if store is None else store
         self.session_id = check_session_id(session_id or f"ses_{os.urandom(8).hex()}")
         self.bus = bus or EventBus()
-        self.clock = clock
+        self.clock = clock or self.store.clock
         self.cwd = cwd or os.getcwd()
         self.environment = dict(environment or {})
         self.metadata = dict(metadata or {})

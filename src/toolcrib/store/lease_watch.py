@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from toolcrib.clock import Clock
     from toolcrib.store.store import Lease
 
 SURE_PART = 2 / 3
@@ -25,7 +26,14 @@ _log = logging.getLogger("toolcrib.store")
 
 
 class LeaseStore(Protocol):
-    """What a process may know about its leases without asking anybody."""
+    """What a process may know about its leases, and the time, without asking anybody."""
+
+    @property
+    def clock(self) -> Clock:
+        """The time of day that its sessions go by: that of this machine, or of a database that
+        machines share.
+        """
+        ...
 
     def is_sure(self, lease: Lease) -> bool:
         """True while no other process can have taken the lease. Asks neither a disk nor a network;

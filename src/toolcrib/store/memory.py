@@ -77,7 +77,7 @@ class MemoryStore(MemoryInbox):
 
     def __init__(self, *, clock: Clock = SYSTEM_CLOCK, prices: Prices | None = None) -> None:
         super().__init__()
-        self._clock = clock
+        self.clock = clock
         self._own_prices = prices
         self._sessions = Numbered[_Session]()
         # A session made again after its deletion must not honour leases of the deleted one.
@@ -104,7 +104,7 @@ class MemoryStore(MemoryInbox):
                     raise SessionNotFound(f"there is no session {session_id!r}")
                 session = _Session(
                     session_id,
-                    self._clock(),
+                    self.clock(),
                     dict(settings or {}),
                     self._fence_floor + 1,
                     MemoryRecords(session_id),

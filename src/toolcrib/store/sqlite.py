@@ -82,7 +82,7 @@ class SqliteStore:
         )
         self._reader = Reader(self._file, self._vault, clock)
         self._call_reader = CallIndexReader(self._file, self._vault)
-        self._clock = clock
+        self.clock = clock
         self._sweep()
 
     def __enter__(self) -> Self:
@@ -350,7 +350,7 @@ class SqliteStore:
 
     def delete_session(self, session_id: str, *, last_seq: int | None = None) -> None:
         """Delete everything of a session that nobody writes."""
-        now = self._clock()
+        now = self.clock()
         self._with_vault(
             lambda conn, vault: sqlite_rows.delete_session(conn, session_id, now, vault, last_seq)
         )

@@ -101,12 +101,15 @@ class PostgresDatabase:
             command_timeout=self.timeouts.statement,
             server_settings={"application_name": "toolcrib", "jit": "off"},
         )
-        # Set by a statement: poolers refuse settings that they do not know at the start.
+        # Set by a statement: poolers refuse settings that they do not know at the start. Every page
+        # has an index in its order; the planner knows too little of one long session, and would
+        # read all of it and sort.
         milliseconds = int(self.timeouts.statement * 1000)
         try:
             await connection.execute(
                 f"SET statement_timeout = {milliseconds};"
-                f"SET idle_in_transaction_session_timeout = {milliseconds}"
+                f"SET idle_in_transaction_session_timeout = {milliseconds};"
+                "SET enable_bitmapscan = off"
             )
         except BaseException:
             connection.terminate()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -90,11 +91,19 @@ class Heartbeat:
         self._task: asyncio.Task[None] | None = None
         self._first = asyncio.Lock()
         self._replica: Replica | None = None
+        self._ahead = 0.0
+        """How far the clock of the database is ahead of this machine's."""
 
     @property
     def now(self) -> float | None:
         """The time of the clock that was given; None for the database's."""
         return None if self._options.clock is None else self._options.clock()
+
+    def clock(self) -> float:
+        """The time of day: that of the clock that was given, else the database's as far as it is
+        known here, to half the time of a round trip.
+        """
+        return time.time() + self._ahead if self.now is None else self.now
 
     async def start(self) -> Replica:
         """Have the replica's row there, and renew it from now on."""
@@ -164,10 +173,13 @@ class Heartbeat:
     async def _renew(self, connection: DatabaseConnection) -> tuple[Replica, bool]:
         options = self._options
         renewed = (self.now, options.replica_id, options.lease_seconds, self._address)
+        asked_at = time.time()
         row = await connection.fetchrow(_RENEW, *renewed)
         if row is None:
+            asked_at = time.time()
             row = await connection.fetchrow(_ADD, *renewed, __version__, str(this_process()))
         assert row is not None
+        self._ahead = row["expires_at"] - options.lease_seconds - (asked_at + time.time()) / 2
         return Replica(*tuple(row)[:5]), bool(row["is_late"])
 
     async def _check_held(self, connection: DatabaseConnection) -> None:

@@ -76,6 +76,11 @@ class PostgresStore(PostgresInbox, PostgresIndex, PostgresTurns):
         return True
 
     @property
+    def clock(self) -> Clock:
+        """The database's time, as the last renewal of the leases found it."""
+        return self._heartbeat.clock
+
+    @property
     def is_shared(self) -> Literal[True]:
         """Always true."""
         return True
