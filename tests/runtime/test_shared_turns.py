@@ -504,6 +504,25 @@ async def test_a_turn_that_the_store_fails_on_is_not_tried_without_a_pause(
     assert third - second >= 0.5
 
 
+async def test_a_process_without_a_model_leaves_turns_to_others(open_store: OpenStore) -> None:
+    """A command that lists what waits takes no turn up, only to hand it back after a while."""
+    stores = [open_store(), open_store()]
+    async with (
+        serving(store=stores[0]) as command,
+        serving(store=stores[1], adapter=model([says("5")])) as runtime,
+    ):
+        session_id = await new_session(runtime)
+        await runtime.ask("session.close", {"session_id": session_id})
+        await command.ask("session.list")
+        result = await send(runtime, session_id)
+        turn, replicas = stores[1].last_turn(session_id), stores[1].replicas()
+
+    assert result.text == "5"
+    assert turn is not None
+    assert turn.attempts == 1
+    assert [each.replica_id for each in replicas] == [stores[1].replica_id]
+
+
 async def test_a_session_says_whether_it_is_busy(open_store: OpenStore) -> None:
     """A prompt that waits for a person with its sender is busy at every replica; one that gives way
     can be resumed, or replaced.

@@ -76,6 +76,18 @@ class PostgresServer:
 
         asyncio.run(run())
 
+    def standby(self) -> PostgresServer:
+        """A read replica of this server in a new folder, which follows it by streaming."""
+        folder = Path(tempfile.mkdtemp(prefix="toolcrib-standby-"))
+        _give_to_server(folder)
+        _run(
+            self.programs / "pg_basebackup",
+            *("-D", str(folder), "-d", self.url, "-R", "-X", "stream", "-c", "fast", "--no-sync"),
+        )
+        server = PostgresServer(folder, self.programs, _free_port(), self.is_durable)
+        server.start()
+        return server
+
     def _control(self, *arguments: str) -> None:
         _run(self.programs / "pg_ctl", "-D", str(self.folder), *arguments)
 
@@ -83,10 +95,7 @@ class PostgresServer:
 def start_postgres(folder: Path, *, is_durable: bool = False) -> PostgresServer:
     """Make a database cluster in a folder, unless there is one, and start a server for it."""
     folder.mkdir(parents=True, exist_ok=True)
-    as_user = _other_user()
-    if as_user:
-        os.chown(folder, as_user["user"], as_user["group"])
-    folder.chmod(0o700)
+    _give_to_server(folder)
     programs = _reachable(_programs(), Path(f"{folder}-programs"))
     if not (folder / "PG_VERSION").exists():
         options = ("-U", USER, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
@@ -135,6 +144,14 @@ def _reachable(programs: Path, copy: Path) -> Path:
         copy.chmod(0o755)
         return package / programs.parent.name / "bin"
     return programs
+
+
+def _give_to_server(folder: Path) -> None:
+    """Let a folder be that of the user whom a server runs as, and of nobody else."""
+    as_user = _other_user()
+    if as_user:
+        os.chown(folder, as_user["user"], as_user["group"])
+    folder.chmod(0o700)
 
 
 def _other_user() -> dict[str, Any]:

@@ -352,6 +352,11 @@ class Runtime(ChatOperations):
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
+    @property
+    def has_open_sessions(self) -> bool:
+        """Whether a session is open in this process."""
+        return self._sessions is not None and any(True for _ in self._sessions)
+
     def _check_loop(self) -> asyncio.AbstractEventLoop:
         loop = asyncio.get_running_loop()
         if self._service is not None and loop is not self._loop:

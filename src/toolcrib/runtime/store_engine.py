@@ -30,8 +30,9 @@ class StoreEngine:
     """Claims turns that are due, up to `max_turns` at once: when a hint says so, and otherwise
     every `poll_seconds` at most.
 
-    Without `takes_turns` only those of sessions that are open in this process, which no other
-    could take up: it runs them where somebody uses the session, and else lets the session go.
+    Without `takes_turns`, or a model, only those of sessions that are open in this process, which
+    no other could take up: it runs them where somebody uses the session, and else lets the session
+    go.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class StoreEngine:
             claimed: Sequence[ClaimedTurn] = ()
             if free > 0:
                 try:
-                    claimed = await self._claim(store, free)
+                    claimed = await self._claim(runtime, store, free)
                     pause = self._poll_seconds
                 except Exception as error:
                     # Whatever it is: who stops looking, loses turns.
@@ -113,14 +114,23 @@ class StoreEngine:
             if len(claimed) < free or free <= 0:
                 await wait_at_most(self._look, pause * random.uniform(0.5, 1.0))
 
-    async def _claim(self, store: SharedStore, free: int) -> Sequence[ClaimedTurn]:
-        return await ask_store(
-            store, lambda: store.claim_turns(free, only_open=not self._takes_turns)
-        )
+    async def _claim(
+        self, runtime: Runtime, store: SharedStore, free: int
+    ) -> Sequence[ClaimedTurn]:
+        only_open = self._leaves_to_others(runtime)
+        # A command that only reads takes no part in the store, which may be a standby.
+        if only_open and not runtime.has_open_sessions:
+            return ()
+        return await ask_store(store, lambda: store.claim_turns(free, only_open=only_open))
+
+    def _leaves_to_others(self, runtime: Runtime) -> bool:
+        return not self._takes_turns or runtime.config.adapter is None
 
     def _start(self, runtime: Runtime, claimed: ClaimedTurn) -> None:
         # A runtime that is closing by now hands it back.
-        task = asyncio.create_task(runtime.run_claimed(claimed, leaves_idle=not self._takes_turns))
+        task = asyncio.create_task(
+            runtime.run_claimed(claimed, leaves_idle=self._leaves_to_others(runtime))
+        )
         self._runs.add(task)
         task.add_done_callback(self._ended)
 
