@@ -136,6 +136,48 @@ async def test_a_session_whose_row_is_locked_fails_alone(postgres_url: str) -> N
         await asyncio.to_thread(write, store, leases[0])
 
 
+def test_nobody_waits_for_a_session_whose_row_is_locked(postgres_url: str) -> None:
+    """Its neighbours of the group are told of their commits, later ones too, and other sessions are
+    opened and closed, all long before the locked one fails. Its own commits are written in their
+    order once its row is free.
+    """
+    key, is_locked, can_go = "locked", threading.Event(), threading.Event()
+
+    async def lock() -> None:
+        connection = await asyncpg.connect(postgres_url)
+        async with connection.transaction():
+            await connection.execute("SELECT 1 FROM sessions WHERE session_id = $1 FOR UPDATE", key)
+            is_locked.set()
+            await asyncio.to_thread(can_go.wait, PATIENCE)
+        await connection.close()
+
+    # It would fail, and hold up all others, only after the test has given up.
+    with PostgresStore(postgres_url, timeouts=Timeouts(outage=PATIENCE * 2)) as store:
+        leases = [store.acquire(name) for name in (key, "beside", "gate")]
+        first, beside, gate = (Source(store, lease).add() for lease in leases)
+        second = Source(store, leases[0])
+        thread = threading.Thread(target=asyncio.run, args=(lock(),))
+        thread.start()
+        try:
+            assert is_locked.wait(PATIENCE)
+            for source in (gate, first, beside):
+                store.schedule(source)
+            assert beside.outcome() is None
+            for number in range(20):
+                write(store, leases[1])
+                store.release(store.acquire(f"new {number}"))
+            second.head = first.head
+            store.schedule(second.add("c2"))
+            write(store, leases[1])
+            assert (first.outcomes, second.outcomes) == ([], [])
+        finally:
+            can_go.set()
+            thread.join()
+        assert (first.outcome(), second.outcome()) == (None, None)
+        assert [record.call_id for record in store.records(key)] == ["c1", "c2"]
+        store.release(leases[0])
+
+
 @pytest.mark.parametrize("is_grouped", [False, True], ids=["statement", "transaction"])
 def test_what_was_written_is_not_written_again_when_its_answer_is_lost(
     shared: PostgresStore, monkeypatch: pytest.MonkeyPatch, is_grouped: bool

@@ -115,10 +115,14 @@ class PostgresAccess:
         """Do some work that changes nothing in one view of the database, by its indexes."""
         return self._read(lambda connection: _in_view(connection, work))
 
-    def _transact(self, work: Work[T], *, after_writes: bool = True) -> T:
-        """Do some work in a transaction, after everything that was scheduled before it."""
+    def _transact(
+        self, work: Work[T], *, after_writes: bool = True, session_id: str | None = None
+    ) -> T:
+        """Do some work in a transaction, after everything that was scheduled before it; after that
+        of one session, if it is named.
+        """
         self._check_process(LeaseLost)
-        return self._run(lambda: self._transacting(work, after_writes))
+        return self._run(lambda: self._transacting(work, after_writes, session_id))
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if self._is_closed:
@@ -137,9 +141,11 @@ class PostgresAccess:
         async with self._database.connection() as connection:
             return await work(connection)
 
-    async def _transacting(self, work: Work[T], after_writes: bool) -> T:
+    async def _transacting(
+        self, work: Work[T], after_writes: bool, session_id: str | None = None
+    ) -> T:
         if after_writes:
-            await self._writer.catch_up()
+            await self._writer.catch_up(session_id)
         return await self._persist(lambda: self._transact_once(work))
 
     async def _transact_once(self, work: Work[T]) -> T:

@@ -164,6 +164,12 @@ class PostgresDatabase:
             case _:
                 return self._explain_statement(error)
 
+    def locked(self) -> StoreError:
+        """The error of a change that waited too long for somebody else's."""
+        return StoreError(
+            f"somebody keeps rows of the session in {self.shown} locked; nothing was saved"
+        )
+
     def _explain_statement(self, error: BaseException) -> StoreError:
         match error:
             case asyncpg.QueryCanceledError():
@@ -185,9 +191,7 @@ class PostgresDatabase:
                     "the URL of the primary"
                 )
             case asyncpg.LockNotAvailableError():
-                return StoreError(
-                    f"somebody keeps rows of the session in {self.shown} locked; nothing was saved"
-                )
+                return self.locked()
             case asyncpg.DiskFullError():
                 return StoreError(f"the disk of {self.shown} is full; nothing was saved")
             case _ if is_connection_lost(error):
