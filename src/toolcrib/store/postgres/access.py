@@ -25,6 +25,7 @@ from toolcrib.store.postgres.held_leases import HeldLeases
 from toolcrib.store.postgres.hints import HintExchange
 from toolcrib.store.postgres.lease_rows import ReplicaIdentity
 from toolcrib.store.postgres.loop_thread import LoopThread
+from toolcrib.store.postgres.parameters import findable
 from toolcrib.store.postgres.schema import ensure_schema
 from toolcrib.store.postgres.side_connection import SideConnection
 from toolcrib.store.postgres.upkeep import Upkeep
@@ -103,8 +104,9 @@ class PostgresAccess:
         self._run(lambda: self._persist(self._heartbeat.start))
 
     def _rows(self, statement: str, *parameters: object) -> list[DatabaseRow]:
-        """Every row of one query."""
-        return self._read(lambda connection: connection.fetch(statement, *parameters))
+        """Every row of one query, whose texts are looked for."""
+        sent = [findable(each) if isinstance(each, str) else each for each in parameters]
+        return self._read(lambda connection: connection.fetch(statement, *sent))
 
     def _read(self, work: Work[T]) -> T:
         """Do some work that changes nothing, again when the connection was lost."""

@@ -15,9 +15,11 @@ from toolcrib.ledger.record import GENESIS
 from toolcrib.store.call_codes import OPEN_NUMBERS
 from toolcrib.store.codec import encode_settings
 from toolcrib.store.leases import Holder, is_gone, lost
+from toolcrib.store.postgres.parameters import findable
 from toolcrib.store.postgres.partitions import PARTITIONED, ensure_week
 from toolcrib.store.postgres.summaries import count_again
 from toolcrib.store.store import Lease, check_end
+from toolcrib.store.stored_text import check_new_id
 
 if TYPE_CHECKING:
     from toolcrib.store.postgres.database import DatabaseConnection
@@ -90,11 +92,12 @@ async def acquire(
     transaction.
     """
     while True:
-        row = await connection.fetchrow(_FIND, session_id)
+        row = await connection.fetchrow(_FIND, findable(session_id))
         if row is not None:
             break
         if not create:
             raise SessionNotFound(f"there is no session {session_id!r}")
+        check_new_id("session", session_id)
         made = await connection.fetchrow(
             _CREATE,
             me.now,
@@ -163,7 +166,7 @@ async def delete_session(
     """Delete every row of a session, its own grants too; returns the number that it had. Raises
     `LeaseHeld` while it is written.
     """
-    row = await connection.fetchrow(_FIND, session_id)
+    row = await connection.fetchrow(_FIND, findable(session_id))
     if row is None:
         raise SessionNotFound(f"there is no session {session_id!r}")
     await check_free(connection, me, session_id, row["replica_id"])
