@@ -3,9 +3,11 @@ and texts that it cannot keep.
 """
 
 import asyncio
+import secrets
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import asyncpg
@@ -15,7 +17,7 @@ from tests.helpers.patience import PATIENCE
 from tests.store.facts import Source, request, write
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.store import PostgresStore
-from toolcrib.store.postgres import schema
+from toolcrib.store.postgres import row_deletion, schema
 from toolcrib.store.postgres.database import PostgresDatabase, Timeouts
 from toolcrib.store.postgres.schema import SCHEMA_LOCK, Migration
 from toolcrib.store.postgres.side_connection import SideConnection
@@ -169,6 +171,49 @@ def test_nobody_waits_for_a_session_whose_row_is_locked(postgres_url: str) -> No
         assert (first.outcome(), second.outcome()) == (None, None)
         assert [record.call_id for record in store.records(key)] == ["c1", "c2"]
         store.release(leases[0])
+
+
+_SLOW_DELETION = """
+CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN PERFORM pg_sleep(0.02); RETURN OLD; END'
+"""
+
+
+@pytest.mark.parametrize("is_whole", [True, False], ids=["session", "payloads"])
+def test_a_long_session_is_deleted_in_portions(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, is_whole: bool
+) -> None:
+    """All of it takes longer than a statement may; it is deleted nevertheless, and nobody who
+    writes or reads another session waits for it.
+    """
+    monkeypatch.setattr(row_deletion, "_PORTION", 10)
+    with PostgresStore(postgres_url, timeouts=IMPATIENT) as store:
+        lease, other = store.acquire("long"), store.acquire("other")
+        filed = [ApprovalFiled(request(f"a{number}", "long")) for number in range(15)]
+        write(store, lease, 50, filed)
+        trigger = "CREATE TRIGGER slow BEFORE DELETE ON payloads FOR EACH ROW EXECUTE FUNCTION"
+        run(postgres_url, _SLOW_DELETION, f"{trigger} slow()")
+        if is_whole:
+            store.release(lease)
+        with ThreadPoolExecutor(1) as pool:
+            if is_whole:
+                deletion = pool.submit(store.delete_session, "long")
+            else:
+                deletion = pool.submit(store.delete_payloads, lease, 50)
+            while not deletion.done():
+                write(store, other, 1, [ApprovalFiled(request(secrets.token_hex(4), "other"))])
+            deletion.result()
+
+        assert len(list(store.records("other"))) > 1
+        assert run(postgres_url, "SELECT count(*) FROM payloads WHERE session = 1") == [(0,)]
+        if is_whole:
+            assert [info.session_id for info in store.sessions().items] == ["other"]
+            tables = ("records", "approvals", "calls")
+            for table in tables:
+                rows = run(postgres_url, f"SELECT count(*) FROM {table} WHERE session = 1")
+                assert rows == [(0,)], table
+        else:
+            assert len(list(store.records("long"))) == 50
 
 
 @pytest.mark.parametrize("is_grouped", [False, True], ids=["statement", "transaction"])
