@@ -80,14 +80,16 @@ class PostgresServer:
         _run(self.programs / "pg_ctl", "-D", str(self.folder), *arguments)
 
 
-def start_postgres(folder: Path, *, is_durable: bool = False) -> PostgresServer:
+def start_postgres(
+    folder: Path, *, is_durable: bool = False, programs: Path | None = None
+) -> PostgresServer:
     """Make a database cluster in a folder, unless there is one, and start a server for it."""
     folder.mkdir(parents=True, exist_ok=True)
     as_user = _other_user()
     if as_user:
         os.chown(folder, as_user["user"], as_user["group"])
     folder.chmod(0o700)
-    programs = _reachable(_programs(), Path(f"{folder}-programs"))
+    programs = _reachable(programs or _programs(), Path(f"{folder}-programs"))
     if not (folder / "PG_VERSION").exists():
         options = ("-U", USER, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
         _run(programs / "initdb", "-D", str(folder), *options)
@@ -96,10 +98,10 @@ def start_postgres(folder: Path, *, is_durable: bool = False) -> PostgresServer:
     return server
 
 
-def temporary_postgres(*, is_durable: bool = False) -> PostgresServer:
-    """A server in a new folder that every user can reach."""
+def temporary_postgres(*, is_durable: bool = False, programs: Path | None = None) -> PostgresServer:
+    """A server in a new folder that every user can reach, of certain programs if they are named."""
     folder = Path(tempfile.mkdtemp(prefix="toolcrib-postgres-"))
-    return start_postgres(folder, is_durable=is_durable)
+    return start_postgres(folder, is_durable=is_durable, programs=programs)
 
 
 def remove_postgres(server: PostgresServer) -> None:

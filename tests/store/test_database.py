@@ -306,3 +306,30 @@ async def test_a_connection_that_was_not_prepared_is_not_used(postgres_url: str)
         assert await side.use(look, 5.0) is prepared[1]
     finally:
         await side.close()
+
+
+def test_a_pooler_is_sent_no_setting_that_it_refuses(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PgBouncer takes a few settings when a connection begins, and ends it for any other."""
+    connect, settings = asyncpg.connect, list[Any]()
+
+    async def watched(*args: Any, **options: Any) -> Any:
+        settings.append(options["server_settings"])
+        return await connect(*args, **options)
+
+    monkeypatch.setattr(asyncpg, "connect", watched)
+    with PostgresStore(postgres_url) as store:
+        write(store, store.acquire("s"))
+
+    assert {name for each in settings for name in each} == {"application_name"}
+
+
+@pytest.mark.parametrize(
+    "error", [asyncpg.DuplicatePreparedStatementError, asyncpg.InvalidSQLStatementNameError]
+)
+def test_a_pooler_of_transactions_is_named(error: type[Exception]) -> None:
+    """What it does to prepared statements says nothing to whoever set it up."""
+    database = PostgresDatabase("postgresql://db.example/crib", Timeouts(), 1)
+
+    assert "pool_mode = session" in str(database.explain(error("statement 1 already exists")))
