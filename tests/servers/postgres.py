@@ -92,11 +92,13 @@ class PostgresServer:
         _run(self.programs / "pg_ctl", "-D", str(self.folder), *arguments)
 
 
-def start_postgres(folder: Path, *, is_durable: bool = False) -> PostgresServer:
+def start_postgres(
+    folder: Path, *, is_durable: bool = False, programs: Path | None = None
+) -> PostgresServer:
     """Make a database cluster in a folder, unless there is one, and start a server for it."""
     folder.mkdir(parents=True, exist_ok=True)
     _give_to_server(folder)
-    programs = _reachable(_programs(), Path(f"{folder}-programs"))
+    programs = _reachable(programs or _programs(), Path(f"{folder}-programs"))
     if not (folder / "PG_VERSION").exists():
         options = ("-U", USER, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
         _run(programs / "initdb", "-D", str(folder), *options)
@@ -105,10 +107,10 @@ def start_postgres(folder: Path, *, is_durable: bool = False) -> PostgresServer:
     return server
 
 
-def temporary_postgres(*, is_durable: bool = False) -> PostgresServer:
-    """A server in a new folder that every user can reach."""
+def temporary_postgres(*, is_durable: bool = False, programs: Path | None = None) -> PostgresServer:
+    """A server in a new folder that every user can reach, of certain programs if they are named."""
     folder = Path(tempfile.mkdtemp(prefix="toolcrib-postgres-"))
-    return start_postgres(folder, is_durable=is_durable)
+    return start_postgres(folder, is_durable=is_durable, programs=programs)
 
 
 def remove_postgres(server: PostgresServer) -> None:

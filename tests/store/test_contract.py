@@ -12,11 +12,12 @@ from tests.store.facts import (
     chain,
     delete_payloads,
     event,
+    grant,
     open_call,
     request,
     write,
 )
-from toolcrib.errors import LeaseHeld, LeaseLost, LedgerBroken, SessionNotFound
+from toolcrib.errors import LeaseHeld, LeaseLost, LedgerBroken, SessionNotFound, UsageError
 from toolcrib.ledger.events import CallInDoubt, SessionOpened, ToolInvoked
 from toolcrib.ledger.record import Record, end_of, seal, verify
 from toolcrib.store import Store
@@ -586,3 +587,31 @@ class TestKnownCalls:
         assert store.known_call("s", "c1") == ended
         assert store.known_call("s", "c2") is None
         assert store.known_call("t", "c1") is None
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800b"])
+def test_an_id_that_no_row_can_have_is_refused_when_it_is_new(store: Store, text: str) -> None:
+    """By every store alike, as a mistake of the program and not as a failure of the store."""
+    with pytest.raises(UsageError, match="is not the id of a session"):
+        store.acquire(text)
+    with pytest.raises(UsageError, match="is not the id of a grant"):
+        store.add_grant(grant(text))
+    assert store.sessions().items == ()
+
+
+def test_what_is_looked_for_by_an_id_with_the_character_0_is_not_there(store: Store) -> None:
+    """A lookup is not an error of the store."""
+    store.acquire("s")
+    for look in (store.session, store.head, store.delete_session):
+        with pytest.raises(SessionNotFound):
+            look("a\0b")
+    with pytest.raises(SessionNotFound):
+        store.acquire("a\0b", create=False)
+    assert store.approval("a\0b") is None
+    assert store.grant("a\0b") is None
+    assert not store.use_grant("a\0b", 1.0)
+    assert store.known_call("s", "a\0b") is None
+    assert store.artifact("s", "a\0b") is None
+    assert store.grants(tool_id="a\0b").items == ()
+    assert store.approvals(session_id="a\0b").items == ()
+    assert store.summaries(["a\0b"]) == {}

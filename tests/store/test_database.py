@@ -3,9 +3,11 @@ and texts that it cannot keep.
 """
 
 import asyncio
+import secrets
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import asyncpg
@@ -15,7 +17,7 @@ from tests.helpers.patience import PATIENCE
 from tests.store.facts import Source, request, write
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.store import PostgresStore
-from toolcrib.store.postgres import schema
+from toolcrib.store.postgres import row_deletion, schema
 from toolcrib.store.postgres.database import PostgresDatabase, Timeouts
 from toolcrib.store.postgres.schema import SCHEMA_LOCK, Migration
 from toolcrib.store.postgres.side_connection import SideConnection
@@ -97,16 +99,9 @@ def test_a_text_that_cannot_be_kept_is_refused_without_showing_it(
 ) -> None:
     """The words of the driver quote what it was given, which may be anybody's."""
     lease = shared.acquire("s")
-    refusals: list[Callable[[], object]] = [
-        lambda: shared.acquire(text),
-        lambda: shared.approval(text),
-        lambda: shared.grants(tool_id=text),
-        lambda: shared.commit(lease, Commit((), [CallClosed(text)])),
-    ]
-    for refusal in refusals:
-        with pytest.raises(StoreError, match="cannot keep") as refused:
-            refusal()
-        assert "word" not in str(refused.value)
+    with pytest.raises(StoreError, match="cannot keep") as refused:
+        shared.commit(lease, Commit((), [CallClosed(text)]))
+    assert "word" not in str(refused.value)
     write(shared, lease)
 
 
@@ -134,6 +129,91 @@ async def test_a_session_whose_row_is_locked_fails_alone(postgres_url: str) -> N
         assert isinstance(refused, StoreError)
         assert "locked" in str(refused)
         await asyncio.to_thread(write, store, leases[0])
+
+
+def test_nobody_waits_for_a_session_whose_row_is_locked(postgres_url: str) -> None:
+    """Its neighbours of the group are told of their commits, later ones too, and other sessions are
+    opened and closed, all long before the locked one fails. Its own commits are written in their
+    order once its row is free.
+    """
+    key, is_locked, can_go = "locked", threading.Event(), threading.Event()
+
+    async def lock() -> None:
+        connection = await asyncpg.connect(postgres_url)
+        async with connection.transaction():
+            await connection.execute("SELECT 1 FROM sessions WHERE session_id = $1 FOR UPDATE", key)
+            is_locked.set()
+            await asyncio.to_thread(can_go.wait, PATIENCE)
+        await connection.close()
+
+    # It would fail, and hold up all others, only after the test has given up.
+    with PostgresStore(postgres_url, timeouts=Timeouts(outage=PATIENCE * 2)) as store:
+        leases = [store.acquire(name) for name in (key, "beside", "gate")]
+        first, beside, gate = (Source(store, lease).add() for lease in leases)
+        second = Source(store, leases[0])
+        thread = threading.Thread(target=asyncio.run, args=(lock(),))
+        thread.start()
+        try:
+            assert is_locked.wait(PATIENCE)
+            for source in (gate, first, beside):
+                store.schedule(source)
+            assert beside.outcome() is None
+            for number in range(20):
+                write(store, leases[1])
+                store.release(store.acquire(f"new {number}"))
+            second.head = first.head
+            store.schedule(second.add("c2"))
+            write(store, leases[1])
+            assert (first.outcomes, second.outcomes) == ([], [])
+        finally:
+            can_go.set()
+            thread.join()
+        assert (first.outcome(), second.outcome()) == (None, None)
+        assert [record.call_id for record in store.records(key)] == ["c1", "c2"]
+        store.release(leases[0])
+
+
+_SLOW_DELETION = """
+CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN PERFORM pg_sleep(0.02); RETURN OLD; END'
+"""
+
+
+@pytest.mark.parametrize("is_whole", [True, False], ids=["session", "payloads"])
+def test_a_long_session_is_deleted_in_portions(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, is_whole: bool
+) -> None:
+    """All of it takes longer than a statement may; it is deleted nevertheless, and nobody who
+    writes or reads another session waits for it.
+    """
+    monkeypatch.setattr(row_deletion, "_PORTION", 10)
+    with PostgresStore(postgres_url, timeouts=IMPATIENT) as store:
+        lease, other = store.acquire("long"), store.acquire("other")
+        filed = [ApprovalFiled(request(f"a{number}", "long")) for number in range(15)]
+        write(store, lease, 50, filed)
+        trigger = "CREATE TRIGGER slow BEFORE DELETE ON payloads FOR EACH ROW EXECUTE FUNCTION"
+        run(postgres_url, _SLOW_DELETION, f"{trigger} slow()")
+        if is_whole:
+            store.release(lease)
+        with ThreadPoolExecutor(1) as pool:
+            if is_whole:
+                deletion = pool.submit(store.delete_session, "long")
+            else:
+                deletion = pool.submit(store.delete_payloads, lease, 50)
+            while not deletion.done():
+                write(store, other, 1, [ApprovalFiled(request(secrets.token_hex(4), "other"))])
+            deletion.result()
+
+        assert len(list(store.records("other"))) > 1
+        assert run(postgres_url, "SELECT count(*) FROM payloads WHERE session = 1") == [(0,)]
+        if is_whole:
+            assert [info.session_id for info in store.sessions().items] == ["other"]
+            tables = ("records", "approvals", "calls")
+            for table in tables:
+                rows = run(postgres_url, f"SELECT count(*) FROM {table} WHERE session = 1")
+                assert rows == [(0,)], table
+        else:
+            assert len(list(store.records("long"))) == 50
 
 
 @pytest.mark.parametrize("is_grouped", [False, True], ids=["statement", "transaction"])
@@ -226,3 +306,30 @@ async def test_a_connection_that_was_not_prepared_is_not_used(postgres_url: str)
         assert await side.use(look, 5.0) is prepared[1]
     finally:
         await side.close()
+
+
+def test_a_pooler_is_sent_no_setting_that_it_refuses(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PgBouncer takes a few settings when a connection begins, and ends it for any other."""
+    connect, settings = asyncpg.connect, list[Any]()
+
+    async def watched(*args: Any, **options: Any) -> Any:
+        settings.append(options["server_settings"])
+        return await connect(*args, **options)
+
+    monkeypatch.setattr(asyncpg, "connect", watched)
+    with PostgresStore(postgres_url) as store:
+        write(store, store.acquire("s"))
+
+    assert {name for each in settings for name in each} == {"application_name"}
+
+
+@pytest.mark.parametrize(
+    "error", [asyncpg.DuplicatePreparedStatementError, asyncpg.InvalidSQLStatementNameError]
+)
+def test_a_pooler_of_transactions_is_named(error: type[Exception]) -> None:
+    """What it does to prepared statements says nothing to whoever set it up."""
+    database = PostgresDatabase("postgresql://db.example/crib", Timeouts(), 1)
+
+    assert "pool_mode = session" in str(database.explain(error("statement 1 already exists")))

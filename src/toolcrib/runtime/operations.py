@@ -21,6 +21,7 @@ from toolcrib.runtime import (
     server_operations,
 )
 from toolcrib.runtime.service import Service
+from toolcrib.runtime.unicode_check import place_of_surrogate
 
 if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal, Role
@@ -40,6 +41,7 @@ class Operation:
 
     def read(self, params: object) -> Any:
         """The typed parameters. Raises `Refused` (invalid) that names each fault."""
+        self._check_texts(params)
         try:
             return _adapter(self.params).validate_python({} if params is None else params)
         except ValidationError as error:
@@ -53,6 +55,17 @@ class Operation:
                 f"{self.name}: {first['pointer']}: {first['message']}",
                 {"faults": faults},
             ) from None
+
+    def _check_texts(self, params: object) -> None:
+        # A program can pass what no JSON has, and neither a store nor a provider could take it.
+        place = place_of_surrogate(params)
+        if place is not None:
+            message = "the text has half of a surrogate pair, which is no Unicode text"
+            raise Refused(
+                "invalid",
+                f"{self.name}: {place}: {message}",
+                {"faults": [{"pointer": place, "message": message}]},
+            )
 
     async def ask(self, service: Service, params: object, who: Principal) -> Any:
         """Check the role and the parameters, and run the operation."""

@@ -23,6 +23,7 @@ from toolcrib.ledger.record import GENESIS
 from toolcrib.store.codec import encode_settings
 from toolcrib.store.lease_watch import LeaseWatch
 from toolcrib.store.store import Lease
+from toolcrib.store.stored_text import check_new_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,8 @@ class Leases:
     ) -> Lease:
         """Take the lease unless a live process has it; make the session if there is none."""
         at = self.watch.clock()
+        if create:
+            check_new_id("session", session_id)
         row = connection.execute(
             "SELECT fence, holder, expires_at, head_seq, head_hash FROM sessions"
             " WHERE session_id = ?",

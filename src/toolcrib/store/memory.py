@@ -30,6 +30,7 @@ from toolcrib.store.store import (
     StorePage,
     check_end,
 )
+from toolcrib.store.stored_text import check_new_id
 
 if TYPE_CHECKING:
     from toolcrib.prices.table import Prices
@@ -102,6 +103,7 @@ class MemoryStore(MemoryInbox):
             if session is None:
                 if not create:
                     raise SessionNotFound(f"there is no session {session_id!r}")
+                check_new_id("session", session_id)
                 session = _Session(
                     session_id,
                     self.clock(),

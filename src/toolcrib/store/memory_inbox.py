@@ -13,6 +13,7 @@ from toolcrib.approval.decision import Actor, ApprovalRequest, Ballot, Decided, 
 from toolcrib.errors import StoreError
 from toolcrib.store.codec import take_out_edit
 from toolcrib.store.store import PAGE_SIZE, ApprovalState, FiledApproval, KeyClaim, Lease, StorePage
+from toolcrib.store.stored_text import check_new_id
 
 if TYPE_CHECKING:
     from toolcrib.approval.grant import Grant
@@ -167,6 +168,7 @@ class MemoryInbox(ABC):
 
     def add_grant(self, grant: Grant) -> None:
         """Keep a new grant."""
+        check_new_id("grant", grant.grant_id)
         with self._lock:
             if self._grants.get(grant.grant_id) is not None:
                 raise StoreError(f"there is already a grant {grant.grant_id!r}")

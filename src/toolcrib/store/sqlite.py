@@ -39,6 +39,7 @@ from toolcrib.store.store import (
     SessionInfo,
     StorePage,
 )
+from toolcrib.store.stored_text import check_new_id
 from toolcrib.store.vault import Vault, VaultChanges
 
 if TYPE_CHECKING:
@@ -290,6 +291,7 @@ class SqliteStore:
 
     def add_grant(self, grant: Grant) -> None:
         """Keep a new grant."""
+        check_new_id("grant", grant.grant_id)
         self._write().run(lambda conn: sqlite_rows.add_grant(conn, grant))
 
     def grants(

@@ -25,6 +25,7 @@ from toolcrib.store.postgres.held_leases import HeldLeases
 from toolcrib.store.postgres.hints import HintExchange
 from toolcrib.store.postgres.lease_rows import ReplicaIdentity
 from toolcrib.store.postgres.loop_thread import LoopThread
+from toolcrib.store.postgres.parameters import findable
 from toolcrib.store.postgres.schema import ensure_schema
 from toolcrib.store.postgres.side_connection import SideConnection
 from toolcrib.store.postgres.upkeep import Upkeep
@@ -103,8 +104,9 @@ class PostgresAccess:
         self._run(lambda: self._persist(self._heartbeat.start))
 
     def _rows(self, statement: str, *parameters: object) -> list[DatabaseRow]:
-        """Every row of one query."""
-        return self._read(lambda connection: connection.fetch(statement, *parameters))
+        """Every row of one query, whose texts are looked for."""
+        sent = [findable(each) if isinstance(each, str) else each for each in parameters]
+        return self._read(lambda connection: connection.fetch(statement, *sent))
 
     def _read(self, work: Work[T]) -> T:
         """Do some work that changes nothing, again when the connection was lost."""
@@ -115,10 +117,14 @@ class PostgresAccess:
         """Do some work that changes nothing in one view of the database, by its indexes."""
         return self._read(lambda connection: _in_view(connection, work))
 
-    def _transact(self, work: Work[T], *, after_writes: bool = True) -> T:
-        """Do some work in a transaction, after everything that was scheduled before it."""
+    def _transact(
+        self, work: Work[T], *, after_writes: bool = True, session_id: str | None = None
+    ) -> T:
+        """Do some work in a transaction, after everything that was scheduled before it; after that
+        of one session, if it is named.
+        """
         self._check_process(LeaseLost)
-        return self._run(lambda: self._transacting(work, after_writes))
+        return self._run(lambda: self._transacting(work, after_writes, session_id))
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if self._is_closed:
@@ -137,9 +143,11 @@ class PostgresAccess:
         async with self._database.connection() as connection:
             return await work(connection)
 
-    async def _transacting(self, work: Work[T], after_writes: bool) -> T:
+    async def _transacting(
+        self, work: Work[T], after_writes: bool, session_id: str | None = None
+    ) -> T:
         if after_writes:
-            await self._writer.catch_up()
+            await self._writer.catch_up(session_id)
         return await self._persist(lambda: self._transact_once(work))
 
     async def _transact_once(self, work: Work[T]) -> T:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     DatabaseConnection = asyncpg.Connection[_Record]
 
+OLDEST_SERVER: Final = 15
+"""The oldest PostgreSQL that the store is tested on."""
 _SCHEMES: Final = ("postgresql", "postgres")
 _LOST: Final = (
     asyncpg.PostgresConnectionError,
@@ -94,20 +96,29 @@ class PostgresDatabase:
         self._is_closed = False
 
     async def connect(self) -> DatabaseConnection:
-        """A new connection. Raises what the driver raises."""
+        """A new connection. Raises what the driver raises, and `StoreError` for a server that is
+        too old.
+        """
         connection: DatabaseConnection = await asyncpg.connect(
             self._url,
             timeout=self.timeouts.connect,
             command_timeout=self.timeouts.statement,
-            server_settings={"application_name": "toolcrib", "jit": "off"},
+            server_settings={"application_name": "toolcrib"},
         )
+        version = connection.get_server_version()
+        if version.major < OLDEST_SERVER:
+            connection.terminate()
+            raise StoreError(
+                f"{self.shown} is PostgreSQL {version.major}; a store needs {OLDEST_SERVER} or a "
+                "newer one"
+            )
         # Set by a statement: poolers refuse settings that they do not know at the start. Every page
         # has an index in its order; the planner knows too little of one long session, and would
         # read all of it and sort.
         milliseconds = int(self.timeouts.statement * 1000)
         try:
             await connection.execute(
-                f"SET statement_timeout = {milliseconds};"
+                f"SET jit = off; SET statement_timeout = {milliseconds};"
                 f"SET idle_in_transaction_session_timeout = {milliseconds};"
                 "SET enable_bitmapscan = off"
             )
@@ -164,6 +175,12 @@ class PostgresDatabase:
             case _:
                 return self._explain_statement(error)
 
+    def locked(self) -> StoreError:
+        """The error of a change that waited too long for somebody else's."""
+        return StoreError(
+            f"somebody keeps rows of the session in {self.shown} locked; nothing was saved"
+        )
+
     def _explain_statement(self, error: BaseException) -> StoreError:
         match error:
             case asyncpg.QueryCanceledError():
@@ -184,10 +201,14 @@ class PostgresDatabase:
                     f"{self.shown} takes no changes: it is a standby, or was made read-only; give "
                     "the URL of the primary"
                 )
-            case asyncpg.LockNotAvailableError():
+            case asyncpg.DuplicatePreparedStatementError() | asyncpg.InvalidSQLStatementNameError():
                 return StoreError(
-                    f"somebody keeps rows of the session in {self.shown} locked; nothing was saved"
+                    f"{self.shown} is a pooler that gives each transaction another connection; set "
+                    "it to session pooling (PgBouncer: pool_mode = session), or give the URL of "
+                    "the database itself"
                 )
+            case asyncpg.LockNotAvailableError():
+                return self.locked()
             case asyncpg.DiskFullError():
                 return StoreError(f"the disk of {self.shown} is full; nothing was saved")
             case _ if is_connection_lost(error):

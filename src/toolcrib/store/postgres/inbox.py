@@ -16,6 +16,7 @@ from toolcrib.store.store import (
     Lease,
     StorePage,
 )
+from toolcrib.store.stored_text import check_new_id
 
 
 class PostgresInbox(PostgresAccess):
@@ -65,6 +66,7 @@ class PostgresInbox(PostgresAccess):
 
     def add_grant(self, grant: Grant) -> None:
         """Keep a new grant."""
+        check_new_id("grant", grant.grant_id)
         self._transact(lambda conn: inbox_rows.add_grant(conn, grant))
 
     def grants(

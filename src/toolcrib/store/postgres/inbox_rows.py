@@ -23,7 +23,7 @@ from toolcrib.store.codec import (
 )
 from toolcrib.store.postgres.cipher import Cipher
 from toolcrib.store.postgres.lease_rows import check_lease
-from toolcrib.store.postgres.parameters import Parameters
+from toolcrib.store.postgres.parameters import Parameters, findable
 from toolcrib.store.postgres.turn_rows import approval_decided
 from toolcrib.store.store import ApprovalState, FiledApproval, KeyClaim, Lease
 
@@ -109,7 +109,7 @@ async def _pending_ballot(
     connection: DatabaseConnection, approval_id: str, digest: str, cipher: Cipher
 ) -> tuple[bool, Ballot | None]:
     """Whether a request of this id and digest is pending, and its votes. Locks it."""
-    row = await connection.fetchrow(_PENDING, approval_id, digest)
+    row = await connection.fetchrow(_PENDING, findable(approval_id), findable(digest))
     if row is None:
         return False, None
     sealed = row["sealed"]
@@ -256,7 +256,7 @@ async def change_grant(
     connection: DatabaseConnection, grant_id: str, now: float, change: Callable[[Grant], Grant]
 ) -> bool:
     """Replace a grant that is live by what `change` makes of it."""
-    fact = await connection.fetchval(f"{GRANT} FOR UPDATE", grant_id)
+    fact = await connection.fetchval(f"{GRANT} FOR UPDATE", findable(grant_id))
     grant = None if fact is None else decode_grant(fact)
     if grant is None or not grant.is_live(now):
         return False

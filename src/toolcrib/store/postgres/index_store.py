@@ -9,7 +9,7 @@ from toolcrib.store.call_query import CallQuery, CallRow, PrincipalUse, SumKey, 
 from toolcrib.store.codec import decode_settings
 from toolcrib.store.postgres import call_reader, inbox_query, index_rebuild, reader
 from toolcrib.store.postgres.access import PostgresAccess
-from toolcrib.store.postgres.parameters import Parameters
+from toolcrib.store.postgres.parameters import Parameters, findable
 from toolcrib.store.postgres.summaries import SUMMARIES, TITLE_FIELDS, session_conditions
 from toolcrib.store.session_query import (
     EVERY_SESSION,
@@ -73,7 +73,8 @@ class PostgresIndex(PostgresAccess):
 
     def summaries(self, session_ids: Collection[str]) -> dict[str, SessionSummary]:
         """The titles and counts of these sessions, as far as they are there."""
-        return {row[0]: summary_of(row[1:]) for row in self._rows(SUMMARIES, list(session_ids))}
+        names = [findable(each) for each in session_ids]
+        return {row[0]: summary_of(row[1:]) for row in self._rows(SUMMARIES, names)}
 
     def calls(
         self, query: CallQuery, *, cursor: str | None = None, limit: int = PAGE_SIZE

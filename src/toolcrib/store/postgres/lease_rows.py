@@ -15,9 +15,12 @@ from toolcrib.ledger.record import GENESIS
 from toolcrib.store.call_codes import OPEN_NUMBERS
 from toolcrib.store.codec import encode_settings
 from toolcrib.store.leases import Holder, is_gone, lost
-from toolcrib.store.postgres.partitions import PARTITIONED, ensure_week
+from toolcrib.store.postgres.parameters import findable
+from toolcrib.store.postgres.partitions import ensure_week
+from toolcrib.store.postgres.row_deletion import delete_rows
 from toolcrib.store.postgres.summaries import count_again
 from toolcrib.store.store import Lease, check_end
+from toolcrib.store.stored_text import check_new_id
 
 if TYPE_CHECKING:
     from toolcrib.store.postgres.database import DatabaseConnection
@@ -56,12 +59,12 @@ _CHECK: Final = """
 SELECT number FROM sessions WHERE session_id = $1 AND fence = $2 AND replica_id IS NOT NULL
 FOR UPDATE
 """
-# Every table that names a session by its number.
+# Every table that names a session by its number. Requests come last: whoever changes them makes
+# some of those wait who change requests, too, until the end of the transaction.
 _OF_NUMBER: Final = (
-    *("records", "payloads", "open_calls", "approvals", "artifacts", "calls", "prompts"),
+    *("records", "payloads", "calls", "prompts", "artifacts", "open_calls", "approvals"),
 )
 _OF_ID: Final = ("grants", "keys")
-_WEEK: Final = "SELECT born FROM sessions WHERE number = $1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +93,12 @@ async def acquire(
     transaction.
     """
     while True:
-        row = await connection.fetchrow(_FIND, session_id)
+        row = await connection.fetchrow(_FIND, findable(session_id))
         if row is not None:
             break
         if not create:
             raise SessionNotFound(f"there is no session {session_id!r}")
+        check_new_id("session", session_id)
         made = await connection.fetchrow(
             _CREATE,
             me.now,
@@ -163,16 +167,14 @@ async def delete_session(
     """Delete every row of a session, its own grants too; returns the number that it had. Raises
     `LeaseHeld` while it is written.
     """
-    row = await connection.fetchrow(_FIND, session_id)
+    row = await connection.fetchrow(_FIND, findable(session_id))
     if row is None:
         raise SessionNotFound(f"there is no session {session_id!r}")
     await check_free(connection, me, session_id, row["replica_id"])
     check_end(session_id, row["head_seq"], last_seq)
     number = row["number"]
     for table in _OF_NUMBER:
-        # Only the partition of its week is searched, not all of them.
-        week = f" AND born = ({_WEEK})" if table in PARTITIONED else ""
-        await connection.execute(f"DELETE FROM {table} WHERE session = $1{week}", number)
+        await delete_rows(connection, table, number)
     for table in _OF_ID:
         await connection.execute(f"DELETE FROM {table} WHERE session_id = $1", session_id)
     await connection.execute("DELETE FROM shared_values WHERE name ^@ $1", f"session/{session_id}/")
@@ -187,21 +189,13 @@ async def delete_session(
 async def delete_payloads(connection: DatabaseConnection, lease: Lease, up_to: int) -> int:
     """Delete what can be deleted while the chain still verifies; returns the session's number."""
     number = await check_lease(connection, lease)
-    await connection.execute(
-        "DELETE FROM payloads WHERE session = $1 AND seq <= $2 AND born ="
-        " (SELECT born FROM sessions WHERE number = $1)",
-        number,
-        up_to,
-    )
-    await connection.execute("DELETE FROM artifacts WHERE session = $1", number)
-    await connection.execute("DELETE FROM approvals WHERE session = $1 AND state = 'used'", number)
-    await connection.execute(
-        f"DELETE FROM calls WHERE session = $1 AND seq <= $2 AND status NOT IN ({OPEN_NUMBERS})",
-        number,
-        up_to,
-    )
+    await delete_rows(connection, "payloads", number, f"seq <= {up_to:d}")
+    await delete_rows(connection, "artifacts", number)
+    ended = f"seq <= {up_to:d} AND status NOT IN ({OPEN_NUMBERS})"
+    await delete_rows(connection, "calls", number, ended)
     # A title is words of a payload.
     await count_again(connection, lease.session_id, number)
+    await delete_rows(connection, "approvals", number, "state = 'used'")
     return number
 
 

@@ -110,7 +110,7 @@ class PostgresStore(PostgresInbox, PostgresIndex, PostgresTurns):
             await self._persist(self._heartbeat.start)
             with self._held.taking():
                 try:
-                    lease = await self._transacting(take, after_writes=True)
+                    lease = await self._transacting(take, True, session_id)
                 except StoreError as error:
                     # The answer was lost on its way: the session may be this replica's by now.
                     if error.__cause__ is not None and is_connection_lost(error.__cause__):
@@ -132,7 +132,9 @@ class PostgresStore(PostgresInbox, PostgresIndex, PostgresTurns):
         if self._is_forked():
             return
         try:
-            self._transact(lambda conn: lease_rows.release(conn, lease))
+            self._transact(
+                lambda conn: lease_rows.release(conn, lease), session_id=lease.session_id
+            )
         except StoreError:
             # The next renewal lets go of it.
             if self._held.is_held(lease.session_id):

@@ -12,6 +12,7 @@ from toolcrib.store.leases import Holder, is_gone
 from toolcrib.store.postgres.cipher import Cipher
 from toolcrib.store.postgres.commit_group import open_call_place
 from toolcrib.store.postgres.lease_rows import NOW
+from toolcrib.store.postgres.parameters import findable
 from toolcrib.store.record_marks import marked
 from toolcrib.store.store import OpenCall, SessionInfo
 
@@ -71,7 +72,7 @@ async def session_row(
     connection: DatabaseConnection, session_id: str, now: float | None
 ) -> Sequence[Any]:
     """The row of one session. Raises `SessionNotFound`."""
-    row = await connection.fetchrow(SESSION, now, session_id)
+    row = await connection.fetchrow(SESSION, now, findable(session_id))
     if row is None:
         raise SessionNotFound(f"there is no session {session_id!r}")
     return tuple(row)
@@ -118,7 +119,7 @@ async def known_call(
     connection: DatabaseConnection, session_id: str, call_id: str, cipher: Cipher
 ) -> OpenCall | Record | None:
     """An open call or the end of one, by its id."""
-    row = await connection.fetchrow(_KNOWN, session_id, call_id)
+    row = await connection.fetchrow(_KNOWN, findable(session_id), findable(call_id))
     if row is None:
         return None
     name, fact, sealed, *ended = row
@@ -131,7 +132,7 @@ async def read_open_calls(
     connection: DatabaseConnection, session_id: str, cipher: Cipher
 ) -> list[OpenCall]:
     """Open calls with their arguments, decrypted where they are secret."""
-    rows = await connection.fetch(_OPEN_CALLS, session_id)
+    rows = await connection.fetch(_OPEN_CALLS, findable(session_id))
     return [_open_call(session_id, row[0], row[1], row[2], cipher) for row in rows]
 
 

@@ -10,6 +10,7 @@ from toolcrib.store.postgres import values
 from toolcrib.store.postgres.access import PostgresAccess
 from toolcrib.store.postgres.heartbeat import live_replicas
 from toolcrib.store.postgres.lease_rows import NOW
+from toolcrib.store.postgres.parameters import findable
 from toolcrib.store.shared_store import Hint, Replica, SessionPlace, SharedValue
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class PostgresReplicas(PostgresAccess):
 
     def places(self, session_ids: Collection[str]) -> Mapping[str, SessionPlace]:
         """Where these sessions are."""
-        rows = self._rows(_PLACES, self._now(), list(session_ids))
+        rows = self._rows(_PLACES, self._now(), [findable(each) for each in session_ids])
         return {
             session_id: SessionPlace(number, last_seq, Replica(*holder) if holder[0] else None)
             for session_id, number, last_seq, *holder in rows

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.store.postgres import turn_rows
 from toolcrib.store.postgres.database import is_connection_lost
+from toolcrib.store.postgres.parameters import findable
 from toolcrib.store.postgres.replicas import PostgresReplicas
 from toolcrib.store.shared_store import ClaimedTurn, Hint, QueuedTurn, QueueRule
 
@@ -66,7 +67,7 @@ class PostgresTurns(PostgresReplicas):
                 connection,
                 self._identity(),
                 limit,
-                session_id,
+                session_id and findable(session_id),
                 only_open=only_open,
             )
 
@@ -133,7 +134,7 @@ class PostgresTurns(PostgresReplicas):
     def cancel_turn(self, session_id: str, by: str) -> QueuedTurn | None:
         """Let the first turn of a session be cancelled."""
         cancelled = self._transact(
-            lambda conn: turn_rows.cancel_turn(conn, session_id, by, self._now()),
+            lambda conn: turn_rows.cancel_turn(conn, findable(session_id), by, self._now()),
             after_writes=False,
         )
         if cancelled is not None:

@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from toolcrib.errors import LeaseLost, StoreError, ToolcribError
@@ -25,6 +26,7 @@ from toolcrib.store.postgres.database import (
 )
 from toolcrib.store.postgres.group_index import GroupIndex, GroupIndexer
 from toolcrib.store.postgres.held_leases import HeldLeases
+from toolcrib.store.postgres.locked_commits import Barrier, LockedCommit, locked_sessions
 from toolcrib.store.store import ApprovalFiled, Commit, CommitSource, Lease
 
 if TYPE_CHECKING:
@@ -50,8 +52,8 @@ SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_b
 """
 """A plan for every group: few rows by their keys, however many there are in the tables."""
 
-_LOCK_PART: Final = 1 / 15
-"""For how much of the time of a statement a group waits for a row that somebody has locked."""
+_LOCK_SECONDS: Final = 0.1
+"""How long a group waits for a row that somebody has locked, before that session is set aside."""
 
 
 class _DirectCommit:
@@ -91,7 +93,11 @@ class PostgresWriter:
         self._held = held
         self._index = index
         self._lock = threading.Lock()
-        self._queue: list[CommitSource | asyncio.Future[None]] = []
+        self._queue: list[CommitSource | Barrier] = []
+        self._locked: dict[str, LockedCommit] = {}
+        """By their sessions."""
+        self._barriers: list[Barrier] = []
+        self._more = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_awake = False
         self._is_closed = False
@@ -109,14 +115,16 @@ class PostgresWriter:
         self._put(direct)
         await direct.done
 
-    async def catch_up(self) -> None:
-        """Return when everything scheduled so far is settled."""
+    async def catch_up(self, session_id: str | None = None) -> None:
+        """Return when everything scheduled so far is settled. For one session, what others wait
+        for behind a lock is not waited for.
+        """
         with self._lock:
             if not self._is_awake:
                 return
-        barrier: asyncio.Future[None] = self._loop.create_future()
+        barrier = Barrier(self._loop.create_future(), session_id)
         self._put(barrier)
-        await barrier
+        await barrier.done
 
     async def close(self) -> None:
         """Commit what waits, and end."""
@@ -128,7 +136,7 @@ class PostgresWriter:
         if self._connection is not None:
             await close_connection(self._connection)
 
-    def _put(self, item: CommitSource | asyncio.Future[None]) -> None:
+    def _put(self, item: CommitSource | Barrier) -> None:
         # Under the lock, so that nothing is queued behind the end and waited for in vain.
         with self._lock:
             if self._is_closed:
@@ -137,6 +145,8 @@ class PostgresWriter:
             is_awake, self._is_awake = self._is_awake, True
         if not is_awake:
             self._loop.call_soon_threadsafe(self._start)
+        elif self._locked:
+            self._loop.call_soon_threadsafe(self._more.set)
 
     def _start(self) -> None:
         self._task = self._loop.create_task(self._main())
@@ -145,40 +155,136 @@ class PostgresWriter:
         while True:
             with self._lock:
                 items, self._queue = self._queue, []
-                if not items:
+                if not items and not self._locked:
                     self._is_awake = False
                     return
             # A source that was scheduled twice is drained once.
-            sources = {id(i): i for i in items if not isinstance(i, asyncio.Future)}
+            sources = {id(i): i for i in items if not isinstance(i, Barrier)}
             for batch in _batches(list(sources.values())):
-                await self._commit(batch)
+                await self._commit([source for source in batch if not self._is_behind(source)])
             for item in items:
-                if isinstance(item, asyncio.Future) and not item.done():
-                    item.set_result(None)
+                if isinstance(item, Barrier):
+                    item.waits_for = {
+                        name for name in self._locked if item.session_id in (None, name)
+                    }
+                    self._barriers.append(item)
+            if self._locked:
+                await self._try_locked()
+            self._barriers = [each for each in self._barriers if not each.settle()]
+            if self._locked:
+                await self._rest()
 
     async def _commit(self, sources: Sequence[CommitSource]) -> None:
         drained = [d for d in map(_drain, sources) if d is not None]
+        deadline = time.monotonic() + self._database.timeouts.outage
+        for (source, commit), outcome in zip(drained, await self._outcomes(drained), strict=True):
+            if outcome is not None and is_locked_out(outcome):
+                locked = self._locked[source.lease.session_id] = LockedCommit(
+                    source, commit, deadline
+                )
+                locked.rest()
+            else:
+                self._settle(source, outcome)
+
+    async def _outcomes(
+        self, drained: Sequence[_Drained], *, is_repeated: bool = False
+    ) -> _Outcomes:
+        if not drained:
+            return []
         commits = [(source.lease, commit) for source, commit in drained]
         try:
-            outcomes = await self._write_all(commits)
+            return await self._write_all(commits, is_repeated=is_repeated)
         except Exception as error:
             _log.exception("a group was not committed")
-            outcomes = [error] * len(drained)
-        for (source, _), outcome in zip(drained, outcomes, strict=True):
-            _settled(source, outcome)
-            if isinstance(outcome, LeaseLost):
-                self._held.lose(source.lease)
+            return [error] * len(drained)
+
+    def _settle(self, source: CommitSource, outcome: Exception | None) -> None:
+        _settled(source, outcome)
+        if isinstance(outcome, LeaseLost):
+            self._held.lose(source.lease)
+
+    def _is_behind(self, source: CommitSource) -> bool:
+        """Whether a commit of the same session waits for a lock; then this one waits behind it."""
+        locked = self._locked.get(source.lease.session_id)
+        if locked is not None:
+            locked.behind[id(source)] = source
+        return locked is not None
+
+    async def _try_locked(self) -> None:
+        """Write what is not locked any more; what is for too long fails."""
+        now = time.monotonic()
+        due = [each for each in self._locked.values() if each.again_at <= now]
+        names = await self._find_locked([each.source.lease.session_id for each in due])
+        free = [each for each in due if each.source.lease.session_id not in names]
+        drained = [(each.source, each.commit) for each in free]
+        outcomes = await self._outcomes(drained, is_repeated=True)
+        settled = dict(zip(map(id, free), outcomes, strict=True))
+        for each in due:
+            outcome = settled.get(id(each))
+            is_locked = id(each) not in settled or (outcome is not None and is_locked_out(outcome))
+            if is_locked and time.monotonic() < each.deadline:
+                each.rest()
+            else:
+                await self._go_past(each, self._database.locked() if is_locked else outcome)
+
+    async def _go_past(self, locked: LockedCommit, outcome: Exception | None) -> None:
+        """Settle a commit that waited, and go on with those behind it."""
+        session_id = locked.source.lease.session_id
+        del self._locked[session_id]
+        self._settle(locked.source, outcome)
+        behind = list(locked.behind.values())
+        while behind:
+            await self._commit([behind.pop(0)])
+            if (again := self._locked.get(session_id)) is not None:
+                again.behind = {id(source): source for source in behind}
+                return
+        for barrier in self._barriers:
+            barrier.waits_for.discard(session_id)
+
+    async def _rest(self) -> None:
+        """Wait until a commit that waits for a lock is due, or something else is scheduled."""
+        self._more.clear()
+        with self._lock:
+            if self._queue:
+                return
+        first = min(each.again_at for each in self._locked.values())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(first - time.monotonic(), 0.0)):
+                await self._more.wait()
+
+    async def _find_locked(self, session_ids: list[str]) -> set[str]:
+        """The sessions that somebody has locked; none when the database does not say."""
+        if not session_ids:
+            return set()
+        try:
+            return await locked_sessions(await self._ready(), session_ids)
+        except Exception:
+            return set()
 
     async def _write_all(self, commits: _Commits, *, is_repeated: bool = False) -> _Outcomes:
-        """Write a group; when it is refused whole, each commit alone."""
+        """Write a group; when it is refused whole, each commit alone. The outcome of one that
+        somebody keeps locked is what the database said.
+        """
         deadline = time.monotonic() + self._database.timeouts.outage
         try:
             return await self._write(commits, deadline, is_repeated=is_repeated)
         except Exception as error:
+            if len(commits) == 1 and is_locked_out(error):
+                return [error]
             if len(commits) == 1 or is_connection_lost(error):
                 return [self._explained(error)] * len(commits)
+            names = set[str]()
+            if is_locked_out(error):
+                names = await self._find_locked([lease.session_id for lease, _ in commits])
+            outcomes: _Outcomes = [error] * len(commits)
         # What failed may have been the question why one of them was refused: others are written.
-        return [(await self._write_all([each], is_repeated=True))[0] for each in commits]
+        free = [n for n, (lease, _) in enumerate(commits) if lease.session_id not in names]
+        groups = [free] if names and free else [[n] for n in free]
+        for group in groups:
+            written = await self._write_all([commits[n] for n in group], is_repeated=True)
+            for n, outcome in zip(group, written, strict=True):
+                outcomes[n] = outcome
+        return outcomes
 
     async def _write(self, commits: _Commits, deadline: float, *, is_repeated: bool) -> _Outcomes:
         """Write a group, over as many connections as that takes until the deadline."""
@@ -190,9 +296,6 @@ class PostgresWriter:
                 return await self._attempt(commits)
             except Exception as error:
                 if is_rolled_back(error):
-                    continue
-                # A session whose row is locked does not fail those beside it: each goes alone.
-                if is_locked_out(error) and len(commits) == 1 and time.monotonic() < deadline:
                     continue
                 if not is_connection_lost(error):
                     raise
@@ -283,7 +386,7 @@ class PostgresWriter:
     async def _ready(self) -> DatabaseConnection:
         if self._connection is None or self._connection.is_closed():
             self._connection = await self._database.connect()
-            milliseconds = int(self._database.timeouts.statement * 1000 * _LOCK_PART)
+            milliseconds = int(_LOCK_SECONDS * 1000)
             await self._connection.execute(f"{SETTINGS}; SET lock_timeout = {milliseconds}")
         return self._connection
 
