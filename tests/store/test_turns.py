@@ -91,7 +91,7 @@ def test_a_queued_turn_is_taken_up_with_the_lease_of_its_session(
     queue(shared)
     claimed = claim(replica)
 
-    assert (claimed.turn.state, claimed.turn.attempts) == ("running", 1)
+    assert (claimed.turn.state, claimed.turn.failures) == ("running", 0)
     assert claimed.turn.request == b'{"text":"hi"}'
     assert claimed.lease.fence > first.fence
     assert not claimed.was_held
@@ -158,7 +158,7 @@ def test_a_turn_goes_on_when_its_replica_is_gone(
     taken = claim(replica)
 
     assert not before
-    assert taken.turn.attempts == 2
+    assert taken.turn.failures == 0
     assert taken.lease.fence > claimed.lease.fence
     with pytest.raises(LeaseLost):
         settle(shared, claimed)
@@ -480,7 +480,7 @@ def test_a_turn_that_was_left_is_due_at_once(shared: PostgresStore, other: Other
 
     assert not elsewhere
     assert again.was_held
-    assert claim(replica).turn.attempts == 3
+    assert claim(replica).turn.failures == 0
 
 
 def test_a_turn_whose_session_was_let_go_is_due(shared: PostgresStore, other: Other) -> None:
@@ -498,12 +498,24 @@ def test_a_turn_that_could_not_begin_comes_back_later(
     new_session(shared)
     queue(shared)
     claimed = claim(shared)
-    shared.settle_turn(claimed, replace(claimed.turn, state="queued"), pause_seconds=5)
+    failed = replace(claimed.turn, state="queued", failures=1)
+    shared.settle_turn(claimed, failed, pause_seconds=5)
     at_once_again = shared.claim_turns(1)
     clock.now += 5
 
     assert not at_once_again
-    assert claim(shared).turn.attempts == 2
+    assert claim(shared).turn.failures == 1
+
+
+def test_a_turn_that_is_left_with_a_pause_has_failed(
+    shared: PostgresStore, clock: FakeClock
+) -> None:
+    """Whoever leaves it because it could not go on counts that, though it cannot settle it."""
+    new_session(shared)
+    queue(shared)
+    shared.leave_turn(claim(shared), pause_seconds=5)
+    clock.now += 5
+    assert claim(shared).turn.failures == 1
 
 
 def test_turns_are_forgotten_some_time_after_their_end(
