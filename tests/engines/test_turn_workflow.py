@@ -243,6 +243,27 @@ async def test_a_process_that_stops_hands_its_turn_over(queue: Queue) -> None:
     assert other.advanced == [queue.session_id]
 
 
+async def test_a_turn_that_a_process_lets_go_while_it_stops_is_not_waited_with(
+    queue: Queue,
+) -> None:
+    """The runtime has let it go for others, within the drain time: the server gives it to another
+    process, and the workflow neither hears of it nor waits until it looks again.
+    """
+    stopping = PlayedTurns([TurnReport("elsewhere")])
+    stopping.goes_on.clear()
+    async with queue.worker(stopping, drain_seconds=PATIENCE):
+        await queue.wake()
+        await stopping.begun()
+        asyncio.get_running_loop().call_later(0.2, stopping.goes_on.set)
+
+    async with queue.worker(PlayedTurns([TurnReport("answered")])):
+        assert await queue.handle.result() == "answered"
+        history = await queue.handle.fetch_history()
+    kinds = [event.event_type for event in history.events]
+    assert EventType.EVENT_TYPE_TIMER_STARTED not in kinds
+    assert kinds.count(EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED) == 1
+
+
 async def test_a_process_that_drains_ends_its_turn(queue: Queue) -> None:
     """Within the drain time a turn ends where it runs."""
     turns = PlayedTurns([TurnReport("answered")])
