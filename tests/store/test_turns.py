@@ -545,6 +545,35 @@ def test_the_turns_of_a_session_go_with_it(shared: PostgresStore) -> None:
     assert shared.turns(turn_ids=["t1"]) == []
 
 
+def test_kept_turns_are_forgotten_with_the_keys_of_their_session(shared: PostgresStore) -> None:
+    """A prompt's key lives as long as every other key: retention that deletes the payloads of a
+    session forgets both. Turns that have not ended, and those of other sessions, stay.
+    """
+    for session_id in ("s", "r"):
+        new_session(shared, session_id)
+        queue(shared, f"ended in {session_id}", session_id, is_kept=True)
+        settle(shared, claim(shared))
+    queue(shared, "queued in s", "s", is_kept=True)
+    lease = shared.acquire("s")
+    shared.forget_keys(lease)
+    shared.release(lease)
+
+    left = shared.turns(turn_ids=["ended in s", "queued in s", "ended in r"])
+    assert {turn.turn_id for turn in left} == {"queued in s", "ended in r"}
+
+
+def test_a_process_without_the_lease_forgets_nothing(shared: PostgresStore, other: Other) -> None:
+    """Only the writer of a session forgets its keys."""
+    new_session(shared)
+    queue(shared, is_kept=True)
+    settle(shared, claim(shared))
+    lease = shared.acquire("s")
+    shared.release(lease)
+    with pytest.raises(LeaseLost):
+        other().forget_keys(lease)
+    assert [turn.turn_id for turn in shared.turns(turn_ids=["t1"])] == ["t1"]
+
+
 def test_other_replicas_are_hinted(shared: PostgresStore, other: Other) -> None:
     """A turn that is queued, decided or cancelled is worth a look elsewhere."""
     heard: list[Hint] = []

@@ -74,7 +74,8 @@ class QueuedTurn:
     gives_way: bool = False
     """Whether another prompt takes its place while it waits, rather than being refused."""
     is_kept: bool = False
-    """Whether it stays for as long as its session, for a request that is repeated under its key."""
+    """Whether it stays for as long as the keys of its session, for a request that is repeated under
+    its own: until the session is deleted, or its payloads are."""
     cancelled_by: str | None = None
     """The principal that cancelled it. It is due then, and ends without an answer."""
 
