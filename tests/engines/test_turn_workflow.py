@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import pytest
 from temporalio.api.enums.v1 import EventType, TaskQueueKind
@@ -142,6 +143,19 @@ async def test_a_turn_that_waits_is_bound_to_no_process(queue: Queue) -> None:
     ]
     assert len(asked) > 2
     assert set(asked) == {TaskQueueKind.TASK_QUEUE_KIND_NORMAL}
+
+
+async def test_a_step_that_a_worker_took_with_it_is_soon_given_to_another(queue: Queue) -> None:
+    """A worker that ends right after it took a step of the workflow holds the turn up for no longer
+    than a lease, and not for the ten seconds that are the server's own.
+    """
+    async with queue.worker(PlayedTurns([TurnReport("answered")])):
+        await queue.wake()
+        await queue.handle.result()
+        history = await queue.handle.fetch_history()
+
+    started = history.events[0].workflow_execution_started_event_attributes
+    assert started.workflow_task_timeout.ToTimedelta() <= timedelta(seconds=3)
 
 
 async def test_a_deadline_wakes_a_turn_that_waits(queue: Queue) -> None:
