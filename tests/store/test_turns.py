@@ -518,6 +518,24 @@ def test_a_turn_that_is_left_with_a_pause_has_failed(
     assert claim(shared).turn.failures == 1
 
 
+def test_turns_that_were_cut_off_together_go_on_in_their_order(
+    shared: PostgresStore, other: Other, clock: FakeClock
+) -> None:
+    """The turn that was sent first is the first that a replica gets after another one has died."""
+    names = [f"s{number}" for number in range(5)]
+    for name in names:
+        new_session(shared, name)
+    for name in reversed(names):
+        queue(shared, f"turn of {name}", name)
+        clock.now += 1
+    replica = other()
+    shared.claim_turns(5)
+    clock.now += 11
+    replica.join(None)
+    taken = replica.claim_turns(5)
+    assert [each.turn.session_id for each in taken] == names[::-1]
+
+
 def test_turns_are_forgotten_some_time_after_their_end(
     shared: PostgresStore, clock: FakeClock
 ) -> None:

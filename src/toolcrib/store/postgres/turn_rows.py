@@ -223,10 +223,13 @@ async def claim_turns(
     rows = await connection.fetch(
         statement, me.now, me.replica_id, orphans, limit, me.process, session_id, only_open
     )
-    return [
+    claimed = [
         ClaimedTurn(queued_turn(row), Lease(row[1], me.process, row[12]), was_held=row[13])
         for row in rows
     ]
+    # Sessions are opened one after the other: of turns that were cut off together, the one that
+    # was sent first must not be the last to go on every time.
+    return sorted(claimed, key=lambda each: each.turn.created_at)
 
 
 async def due_sessions(
