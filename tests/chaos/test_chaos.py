@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.run import ChaosPlan, chaos, servers
-from tests.servers.temporal import temporary_temporal
+from tests.servers.temporal import TemporalServer
 
 pytestmark = pytest.mark.chaos
 
@@ -33,9 +33,8 @@ async def test_replicas_on_postgresql_lose_nothing_and_do_nothing_twice(tmp_path
     await examine(ChaosPlan(disturbances=16), tmp_path)
 
 
-async def test_the_same_with_temporal_driving(tmp_path: Path) -> None:
+async def test_the_same_with_temporal_driving(tmp_path: Path, temporal: TemporalServer) -> None:
     """The engine repeats its open steps, and the ledger decides what is left of them."""
-    with temporary_temporal() as temporal:
-        options = ("--engine", "temporal", "--engine-address", temporal.address)
-        plan = ChaosPlan(disturbances=8, options=options, engine="Temporal")
-        await examine(plan, tmp_path)
+    options = ("--engine", "temporal", "--engine-address", temporal.address)
+    plan = ChaosPlan(disturbances=8, options=options, engine="Temporal")
+    await examine(plan, tmp_path)

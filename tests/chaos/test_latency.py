@@ -8,15 +8,23 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
+import socket
 import time
 from collections.abc import Awaitable, Callable
 
 import pytest
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import Client
 
 from tests.chaos.quiet_pair import QuietPair, event_at, quiet_pair
+from tests.chaos.replicas import ServedReplica
 from tests.chaos.served import THINK
 from tests.chaos.verdict import percentile
+from tests.helpers.patience import PATIENCE
 from tests.servers.postgres import PostgresServer
+from tests.servers.temporal import TemporalServer
 from toolcrib.client import AsyncClient
 from toolcrib.runtime.approval_messages import ApprovalFacts
 
@@ -110,3 +118,56 @@ async def test_a_replica_that_stops_hands_its_turn_over(postgres: PostgresServer
             return float(taken["at"]) - asked_at
 
         await measured("SIGTERM to the next writer", 0.5, hand_over)
+
+
+async def until_polling(server: TemporalServer, replica: ServedReplica) -> None:
+    """Wait until a replica takes workflows and activities of the queue from the server."""
+    client = await Client.connect(server.address)
+    kinds = [TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY]
+    ends_at = time.monotonic() + PATIENCE
+    while kinds:
+        request = DescribeTaskQueueRequest(
+            namespace="default", task_queue=TaskQueue(name="toolcrib"), task_queue_type=kinds[0]
+        )
+        found = await client.workflow_service.describe_task_queue(request)
+        if f"{replica.pid}@{socket.gethostname()}" in {each.identity for each in found.pollers}:
+            del kinds[0]
+            continue
+        assert time.monotonic() < ends_at, f"{replica.name} asks for nothing: {found}"
+        await asyncio.sleep(0.05)
+
+
+async def test_a_replica_that_stops_hands_its_turn_over_with_temporal_driving(
+    postgres: PostgresServer, temporal: TemporalServer
+) -> None:
+    """The same as with PostgreSQL alone, and without hints: the server gives the turn to the other
+    worker at once.
+    """
+    options = ("--engine", "temporal", "--engine-address", temporal.address)
+    async with quiet_pair(postgres, has_hints=False, options=options, starts=False) as pair:
+        (first, second), (a, b) = pair.replicas.all, pair.clients
+
+        async def hand_over(attempt: int) -> float:
+            session_id = f"s{attempt}"
+            first.start()
+            await first.until_serving()
+            await a.create_session(session_id)
+            prompt = asyncio.create_task(a.send_prompt(session_id, THINK, waits=False))
+            await event_at(a, session_id, "prompt.started")
+            # The worker has opened it once more than whoever created it.
+            events = (await a.list_events(session_id)).events
+            fence = max(int(event["data"].get("fence", 0)) for event in events)
+            # Not before: it would have taken the turn.
+            second.start()
+            await second.until_serving()
+            await until_polling(temporal, second)
+            asked_at = time.time()
+            first.signal(signal.SIGTERM)
+            taken = await event_at(b, session_id, "session.opened", fence=fence)
+            await asyncio.gather(prompt, return_exceptions=True)
+            await first.until_gone()
+            second.signal(signal.SIGTERM)
+            await second.until_gone()
+            return float(taken["at"]) - asked_at
+
+        await measured("SIGTERM to the next writer, Temporal drives", 0.5, hand_over)

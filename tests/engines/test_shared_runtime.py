@@ -15,13 +15,24 @@ import pytest
 from tests.engines.shared_runtime import approve, front, replicas, until, worker
 from tests.engines.test_procrastinate import page_names
 from tests.helpers.patience import PATIENCE
-from tests.runtime.host_runtime import Json, kinds, new_session, serving
+from tests.runtime.host_runtime import (
+    Json,
+    host_tool,
+    kinds,
+    model,
+    new_session,
+    registry_of,
+    serving,
+)
 from tests.servers.postgres import PostgresServer
 from tests.servers.temporal import TemporalServer
 from toolcrib.engines import PostgresEngine, QueueEngine
 from toolcrib.engines.temporal import TemporalEngine, TemporalOptions
-from toolcrib.errors import UsageError
+from toolcrib.errors import Refused, UsageError
 from toolcrib.runtime.runtime import Runtime
+from toolcrib.runtime.turn_engine import TurnEngine
+from toolcrib.store import PostgresStore
+from toolcrib.testing import says
 
 pytestmark = pytest.mark.wire
 
@@ -138,6 +149,58 @@ async def test_a_prompt_is_cancelled_whatever_drives_it(
             result = await asyncio.wait_for(sent, PATIENCE)
     assert cancelled.was_running
     assert result.status == "cancelled"
+
+
+def changed_worker() -> Json:
+    """A worker after an upgrade: its tool takes one number more."""
+    numbers = {"type": "object", "properties": {name: {"type": "integer"} for name in "abc"}}
+    registry = registry_of(host_tool("add", parameters=numbers, requires_approval=True))
+    return {"host_tool_registry": registry, "adapter": model([says("not five")])}
+
+
+async def decided_after_an_upgrade(
+    stores: list[PostgresStore], asks: TurnEngine | None, works: list[TurnEngine]
+) -> tuple[Refused, Any, list[str]]:
+    """Send a prompt whose call waits, replace the worker, approve what was asked before, and send
+    another prompt.
+    """
+    async with serving(store=stores[0], engine=asks, **front()) as client:
+        async with serving(store=stores[1], engine=works[0], **worker()):
+            session_id = await new_session(client)
+            params: Json = {"session_id": session_id}
+            prompt = {**params, "text": "how many?"}
+            sent = asyncio.ensure_future(client.ask("prompt.send", prompt))
+            await until(lambda: [t.state for t in stores[0].turns(**params)] == ["waiting"])
+        async with serving(store=stores[2], engine=works[1], **changed_worker()):
+            await approve(client)
+            with pytest.raises(Refused) as refused:
+                await asyncio.wait_for(sent, PATIENCE)
+            asked = asyncio.ensure_future(client.ask("prompt.send", {**params, "text": "again"}))
+            result = await asyncio.wait_for(asked, PATIENCE)
+        return refused.value, result, await kinds(client, session_id)
+
+
+@pytest.mark.parametrize("engine", ["PostgreSQL", "Temporal"])
+async def test_a_turn_whose_tool_changed_before_the_decision_ends(
+    postgres_url: str, temporal: TemporalServer, engine: str
+) -> None:
+    """What was approved is not what would run. The turn ends with a refusal that says so, whatever
+    drives it: nothing runs, nobody tries for ever, and the next prompt is answered.
+    """
+    asks: TurnEngine | None = None
+    works: list[TurnEngine] = [PostgresEngine(), PostgresEngine()]
+    if engine == "Temporal":
+        task_queue = uuid.uuid4().hex
+        asks = TemporalEngine(temporal_options(temporal, task_queue, runs_turns=False))
+        works = [TemporalEngine(temporal_options(temporal, task_queue)) for _ in range(2)]
+    with replicas(postgres_url, 3) as stores:
+        refused, result, ran = await decided_after_an_upgrade(stores, asks, works)
+
+    assert refused.kind == "conflict"
+    assert "not what it was when this turn began" in str(refused)
+    assert (result.status, result.text) == ("completed", "not five")
+    assert "call.started" not in ran
+    assert ran.count("approval.requested") == 1
 
 
 @pytest.mark.parametrize("options", [{"max_turns": 0}, {"poll_seconds": 0.0}])

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import pytest
 from temporalio.api.enums.v1 import EventType, TaskQueueKind
@@ -144,6 +145,19 @@ async def test_a_turn_that_waits_is_bound_to_no_process(queue: Queue) -> None:
     assert set(asked) == {TaskQueueKind.TASK_QUEUE_KIND_NORMAL}
 
 
+async def test_a_step_that_a_worker_took_with_it_is_soon_given_to_another(queue: Queue) -> None:
+    """A worker that ends right after it took a step of the workflow holds the turn up for no longer
+    than a lease, and not for the ten seconds that are the server's own.
+    """
+    async with queue.worker(PlayedTurns([TurnReport("answered")])):
+        await queue.wake()
+        await queue.handle.result()
+        history = await queue.handle.fetch_history()
+
+    started = history.events[0].workflow_execution_started_event_attributes
+    assert started.workflow_task_timeout.ToTimedelta() <= timedelta(seconds=3)
+
+
 async def test_a_deadline_wakes_a_turn_that_waits(queue: Queue) -> None:
     """Nobody decides; the time that the runtime named comes."""
     turns = PlayedTurns([TurnReport("waiting", time.time() + 0.5), TurnReport("answered")])
@@ -241,6 +255,27 @@ async def test_a_process_that_stops_hands_its_turn_over(queue: Queue) -> None:
         assert await queue.handle.result() == "answered"
     assert stopping.cancelled == other.cancelled == []
     assert other.advanced == [queue.session_id]
+
+
+async def test_a_turn_that_a_process_lets_go_while_it_stops_is_not_waited_with(
+    queue: Queue,
+) -> None:
+    """The runtime has let it go for others, within the drain time: the server gives it to another
+    process, and the workflow neither hears of it nor waits until it looks again.
+    """
+    stopping = PlayedTurns([TurnReport("elsewhere")])
+    stopping.goes_on.clear()
+    async with queue.worker(stopping, drain_seconds=PATIENCE):
+        await queue.wake()
+        await stopping.begun()
+        asyncio.get_running_loop().call_later(0.2, stopping.goes_on.set)
+
+    async with queue.worker(PlayedTurns([TurnReport("answered")])):
+        assert await queue.handle.result() == "answered"
+        history = await queue.handle.fetch_history()
+    kinds = [event.event_type for event in history.events]
+    assert EventType.EVENT_TYPE_TIMER_STARTED not in kinds
+    assert kinds.count(EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED) == 1
 
 
 async def test_a_process_that_drains_ends_its_turn(queue: Queue) -> None:

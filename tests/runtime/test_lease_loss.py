@@ -5,12 +5,22 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from pathlib import Path
+from typing import Final
+
+import pytest
 
 from tests.runtime.host_runtime import Gate, SlowModel, call, host_tool, new_session, serving
 from toolcrib import SqliteStore
 from toolcrib.errors import Refused
 from toolcrib.ledger.events import CallInDoubt
 from toolcrib.ledger.record import events
+
+LEASE_SECONDS: Final = 6.0
+"""Renewed after a third of it, and lost without a renewal only when the machine stands still for
+the whole of it.
+"""
+BY_ITSELF: Final = "could not be renewed in time"
+"""What the log says of a lease that was lost although nobody took it."""
 
 
 def take_over(path: Path) -> None:
@@ -20,11 +30,13 @@ def take_over(path: Path) -> None:
     connection.close()
 
 
-async def test_a_call_in_a_session_that_was_taken_over_ends(sqlite_path: Path) -> None:
+async def test_a_call_in_a_session_that_was_taken_over_ends(
+    sqlite_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """The renewal finds out; the handler is cancelled, the caller is told, the session is closed
     here, and the next writer finds the call in doubt.
     """
-    gate, store = Gate(), SqliteStore(sqlite_path, lease_seconds=0.3)
+    gate, store = Gate(), SqliteStore(sqlite_path, lease_seconds=LEASE_SECONDS)
     async with serving(host_tool("gate", gate), store=store) as runtime:
         session_id = await new_session(runtime)
         calling = asyncio.create_task(call(runtime, session_id, "gate"))
@@ -40,11 +52,14 @@ async def test_a_call_in_a_session_that_was_taken_over_ends(sqlite_path: Path) -
     store.close()
 
     assert CallInDoubt in found
+    assert BY_ITSELF not in caplog.text
 
 
-async def test_a_turn_in_a_session_that_was_taken_over_ends(sqlite_path: Path) -> None:
+async def test_a_turn_in_a_session_that_was_taken_over_ends(
+    sqlite_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """A prompt whose model is asked is given up: somebody else asks it now."""
-    slow, store = SlowModel(), SqliteStore(sqlite_path, lease_seconds=0.3)
+    slow, store = SlowModel(), SqliteStore(sqlite_path, lease_seconds=LEASE_SECONDS)
     async with serving(store=store, adapter=slow.adapter()) as runtime:
         session_id = await new_session(runtime)
         params = {"session_id": session_id, "text": "how many?"}
@@ -54,3 +69,5 @@ async def test_a_turn_in_a_session_that_was_taken_over_ends(sqlite_path: Path) -
         await slow.is_left.wait()
         await asyncio.gather(prompt, return_exceptions=True)
     store.close()
+
+    assert BY_ITSELF not in caplog.text

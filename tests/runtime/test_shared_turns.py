@@ -410,7 +410,7 @@ async def test_a_turn_whose_session_cannot_be_opened_now_is_tried_again(
         lease = store.acquire("waiting", owner="owner")
         store.release(lease)
         sent = asyncio.ensure_future(send(runtime, "waiting"))
-        await until(lambda: [t.attempts >= 2 for t in store.turns(session_id="waiting")] == [True])
+        await until(lambda: [t.failures >= 2 for t in store.turns(session_id="waiting")] == [True])
         reader.close()
         await runtime.ask("session.close", {"session_id": full})
         result = await sent
@@ -418,7 +418,7 @@ async def test_a_turn_whose_session_cannot_be_opened_now_is_tried_again(
 
     assert result.text == "late"
     assert turn is not None
-    assert turn.attempts < 10
+    assert turn.failures < 10
 
 
 async def test_a_turn_that_is_claimed_again_is_opened_under_its_new_lease(
@@ -563,7 +563,7 @@ async def test_a_turn_that_nobody_may_run_ends_with_the_refusal(store: PostgresS
     assert refused.kind == "forbidden"
     assert "not in this house" in str(refused)
     assert turn is not None
-    assert (turn.state, turn.attempts) == ("ended", 1)
+    assert (turn.state, turn.failures) == ("ended", 1)
 
 
 async def test_a_turn_that_fails_unexpectedly_is_given_up(
@@ -587,7 +587,46 @@ async def test_a_turn_that_fails_unexpectedly_is_given_up(
     assert refused.kind == "internal"
     assert "secret" not in str(refused)
     assert turn is not None
-    assert turn.attempts == 5
+    assert turn.failures == 5
+
+
+async def test_a_turn_that_was_cut_off_often_may_fail_as_often_as_any_other(
+    open_store: OpenStore,
+) -> None:
+    """Replicas that died while they ran it are no failures of the turn: one real failure neither
+    ends it nor lets it rest for long.
+    """
+
+    class FailsOnce:
+        name = model_name = "fails once"
+
+        def __init__(self) -> None:
+            self._adapter, self._failures = model([says("late")]), 0
+
+        async def evaluate_async(self, *args: Any, **options: Any) -> Any:
+            self._failures += 1
+            if self._failures == 1:
+                raise RuntimeError("a bug")
+            return await self._adapter.evaluate_async(*args, **options)
+
+        resume_async = evaluate_async
+
+    first, second = open_store(), open_store()
+    async with serving(store=first, adapter=model(), takes_turns=False) as front:
+        session_id = await new_session(front)
+        await front.ask("session.close", {"session_id": session_id})
+        sent = asyncio.ensure_future(send(front, session_id))
+        await until(lambda: first.turns(session_id=session_id))
+        for _ in range(10):
+            (claimed,) = await asyncio.to_thread(second.claim_turns, 1)
+            await asyncio.to_thread(second.release, claimed.lease)
+        async with serving(store=second, adapter=FailsOnce()):
+            result = await asyncio.wait_for(sent, PATIENCE)
+        turn = first.last_turn(session_id)
+
+    assert result.text == "late"
+    assert turn is not None
+    assert turn.failures == 1
 
 
 async def test_advance_takes_one_session_up(open_store: OpenStore) -> None:

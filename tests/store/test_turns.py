@@ -91,7 +91,7 @@ def test_a_queued_turn_is_taken_up_with_the_lease_of_its_session(
     queue(shared)
     claimed = claim(replica)
 
-    assert (claimed.turn.state, claimed.turn.attempts) == ("running", 1)
+    assert (claimed.turn.state, claimed.turn.failures) == ("running", 0)
     assert claimed.turn.request == b'{"text":"hi"}'
     assert claimed.lease.fence > first.fence
     assert not claimed.was_held
@@ -158,7 +158,7 @@ def test_a_turn_goes_on_when_its_replica_is_gone(
     taken = claim(replica)
 
     assert not before
-    assert taken.turn.attempts == 2
+    assert taken.turn.failures == 0
     assert taken.lease.fence > claimed.lease.fence
     with pytest.raises(LeaseLost):
         settle(shared, claimed)
@@ -480,7 +480,7 @@ def test_a_turn_that_was_left_is_due_at_once(shared: PostgresStore, other: Other
 
     assert not elsewhere
     assert again.was_held
-    assert claim(replica).turn.attempts == 3
+    assert claim(replica).turn.failures == 0
 
 
 def test_a_turn_whose_session_was_let_go_is_due(shared: PostgresStore, other: Other) -> None:
@@ -498,12 +498,42 @@ def test_a_turn_that_could_not_begin_comes_back_later(
     new_session(shared)
     queue(shared)
     claimed = claim(shared)
-    shared.settle_turn(claimed, replace(claimed.turn, state="queued"), pause_seconds=5)
+    failed = replace(claimed.turn, state="queued", failures=1)
+    shared.settle_turn(claimed, failed, pause_seconds=5)
     at_once_again = shared.claim_turns(1)
     clock.now += 5
 
     assert not at_once_again
-    assert claim(shared).turn.attempts == 2
+    assert claim(shared).turn.failures == 1
+
+
+def test_a_turn_that_is_left_with_a_pause_has_failed(
+    shared: PostgresStore, clock: FakeClock
+) -> None:
+    """Whoever leaves it because it could not go on counts that, though it cannot settle it."""
+    new_session(shared)
+    queue(shared)
+    shared.leave_turn(claim(shared), pause_seconds=5)
+    clock.now += 5
+    assert claim(shared).turn.failures == 1
+
+
+def test_turns_that_were_cut_off_together_go_on_in_their_order(
+    shared: PostgresStore, other: Other, clock: FakeClock
+) -> None:
+    """The turn that was sent first is the first that a replica gets after another one has died."""
+    names = [f"s{number}" for number in range(5)]
+    for name in names:
+        new_session(shared, name)
+    for name in reversed(names):
+        queue(shared, f"turn of {name}", name)
+        clock.now += 1
+    replica = other()
+    shared.claim_turns(5)
+    clock.now += 11
+    replica.join(None)
+    taken = replica.claim_turns(5)
+    assert [each.turn.session_id for each in taken] == names[::-1]
 
 
 def test_turns_are_forgotten_some_time_after_their_end(
@@ -531,6 +561,35 @@ def test_the_turns_of_a_session_go_with_it(shared: PostgresStore) -> None:
     queue(shared, is_kept=True)
     shared.delete_session("s")
     assert shared.turns(turn_ids=["t1"]) == []
+
+
+def test_kept_turns_are_forgotten_with_the_keys_of_their_session(shared: PostgresStore) -> None:
+    """A prompt's key lives as long as every other key: retention that deletes the payloads of a
+    session forgets both. Turns that have not ended, and those of other sessions, stay.
+    """
+    for session_id in ("s", "r"):
+        new_session(shared, session_id)
+        queue(shared, f"ended in {session_id}", session_id, is_kept=True)
+        settle(shared, claim(shared))
+    queue(shared, "queued in s", "s", is_kept=True)
+    lease = shared.acquire("s")
+    shared.forget_keys(lease)
+    shared.release(lease)
+
+    left = shared.turns(turn_ids=["ended in s", "queued in s", "ended in r"])
+    assert {turn.turn_id for turn in left} == {"queued in s", "ended in r"}
+
+
+def test_a_process_without_the_lease_forgets_nothing(shared: PostgresStore, other: Other) -> None:
+    """Only the writer of a session forgets its keys."""
+    new_session(shared)
+    queue(shared, is_kept=True)
+    settle(shared, claim(shared))
+    lease = shared.acquire("s")
+    shared.release(lease)
+    with pytest.raises(LeaseLost):
+        other().forget_keys(lease)
+    assert [turn.turn_id for turn in shared.turns(turn_ids=["t1"])] == ["t1"]
 
 
 def test_other_replicas_are_hinted(shared: PostgresStore, other: Other) -> None:

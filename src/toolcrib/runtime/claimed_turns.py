@@ -294,7 +294,7 @@ class ClaimedTurns:
             outcome=turn_outcome(outcome),
             pending=tuple(result.pending),
             wake_at=wake_at,
-            attempts=0 if is_waiting else turn.attempts,
+            failures=0 if is_waiting else turn.failures,
         )
         await self._save(claimed, settled, releases=releases)
         self._tell(SettledTurn(settled, result))
@@ -317,9 +317,10 @@ class ClaimedTurns:
     async def _refused(self, run: _Run, refused: Refused) -> Advanced:
         """Try a turn again later that this process could not run now; end one that nobody can."""
         turn = run.claimed.turn
+        failed = replace(turn, failures=turn.failures + 1)
         is_passing = refused.kind in _LATER or isinstance(refused, SessionElsewhere)
         is_hopeless = not is_passing or (
-            refused.kind == "internal" and turn.attempts >= _MOST_FAILURES
+            refused.kind == "internal" and failed.failures >= _MOST_FAILURES
         )
         if not is_hopeless:
             pause = _pause(turn)
@@ -329,12 +330,12 @@ class ClaimedTurns:
                 pause,
                 refused,
             )
-            await self._end(run, replace(turn, state="queued"), pause)
+            await self._end(run, replace(failed, state="queued"), pause)
             return Advanced(turn.session_id, "elsewhere")
         outcome = TurnOutcome(
             read_request(turn.request).digest, None, refused.kind, refused.message, refused.facts
         )
-        settled = replace(turn, state="ended", outcome=turn_outcome(outcome), pending=())
+        settled = replace(failed, state="ended", outcome=turn_outcome(outcome), pending=())
         if not await self._end(run, settled):
             return Advanced(turn.session_id, "elsewhere")
         self._tell(SettledTurn(settled))
@@ -432,8 +433,8 @@ class ClaimedTurns:
 
 
 def _pause(turn: QueuedTurn) -> float:
-    """How long a turn rests before it is tried again: longer each time."""
-    pause = min(0.25 * 2 ** min(turn.attempts, 16), _LONGEST_PAUSE_SECONDS)
+    """How long a turn that failed rests before it is tried again: longer each time."""
+    pause = min(0.5 * 2 ** min(turn.failures, 16), _LONGEST_PAUSE_SECONDS)
     return pause * random.uniform(0.5, 1.0)
 
 

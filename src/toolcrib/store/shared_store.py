@@ -68,12 +68,14 @@ class QueuedTurn:
     """The approval requests that it waits for."""
     outcome: bytes | None = field(default=None, repr=False)
     """JSON: the result so far, once the turn waits or has ended."""
-    attempts: int = 0
-    """How often a replica has taken it up since it last waited, or began."""
+    failures: int = 0
+    """How often a replica could not run it, since it last waited or began. A replica that died is
+    none: the turn is not to blame."""
     gives_way: bool = False
     """Whether another prompt takes its place while it waits, rather than being refused."""
     is_kept: bool = False
-    """Whether it stays for as long as its session, for a request that is repeated under its key."""
+    """Whether it stays for as long as the keys of its session, for a request that is repeated under
+    its own: until the session is deleted, or its payloads are."""
     cancelled_by: str | None = None
     """The principal that cancelled it. It is due then, and ends without an answer."""
 
@@ -182,7 +184,8 @@ class TurnStore(Protocol):
 
     def leave_turn(self, claimed: ClaimedTurn, *, pause_seconds: float = 0.0) -> None:
         """Stop running a claimed turn without saying what became of it: it is due again after the
-        pause as soon as its lease is free, and at this replica also while it is not.
+        pause as soon as its lease is free, and at this replica also while it is not. A turn that
+        needs a pause has failed.
         """
         ...
 

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 WORKFLOW_PREFIX: Final = "toolcrib-turn-"
 """A workflow's id is this and the session id: a session has one turn at a time."""
 _CONNECT_SECONDS: Final = 10.0
+_STEP_SECONDS: Final = 3.0
+"""How long one step of a workflow may take, which reads no more than its history. The step that a
+worker took as it ended, also in good order, is lost, and is given to another one only then.
+"""
 
 
 async def connect(options: TemporalOptions) -> Client:
@@ -58,6 +62,7 @@ async def start_workflow(client: Client, options: TemporalOptions, session_id: s
         id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
         id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
         start_signal=WAKE,
+        task_timeout=timedelta(seconds=_STEP_SECONDS),
     )
 
 

@@ -34,7 +34,11 @@ class TurnActivities:
     @activity.defn(name=ADVANCE)
     async def advance(self, session_id: str) -> TurnReport:
         """Open the session, run its turn until it is answered or waits, and let go."""
-        return await self._alive("advance", session_id, self._advance(session_id))
+        report = await self._alive("advance", session_id, self._advance(session_id))
+        if report.status == "elsewhere" and activity.is_worker_shutdown():
+            # The turn was let go for another process. The workflow would wait before it looks.
+            raise _stopped()
+        return report
 
     @activity.defn(name=CANCEL)
     async def cancel(self, session_id: str) -> TurnReport:
@@ -59,17 +63,22 @@ class TurnActivities:
                 raise
             # This process stops, or the server has given the turn to another: not the workflow's
             # end. Left as it is, the error would be taken for one.
-            raise ApplicationError(
-                "the process stops; another one goes on",
-                type="Stopped",
-                next_retry_delay=timedelta(milliseconds=10),
-            ) from None
+            raise _stopped() from None
         except Exception as error:
             logger.exception("%s failed for the session %s", name, session_id)
             # What it says stays in the log: others read the history of a workflow.
             raise ApplicationError(
                 f"{name} failed; see the log of the process that tried", type=type(error).__name__
             ) from None
+
+
+def _stopped() -> ApplicationError:
+    """What lets the server give the turn to another process at once."""
+    return ApplicationError(
+        "the process stops; another one goes on",
+        type="Stopped",
+        next_retry_delay=timedelta(milliseconds=10),
+    )
 
 
 async def _ended(task: asyncio.Future[T]) -> None:

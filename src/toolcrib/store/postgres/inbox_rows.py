@@ -228,7 +228,11 @@ async def release_key(connection: DatabaseConnection, claim: KeyClaim) -> None:
 
 
 async def forget_keys(connection: DatabaseConnection, lease: Lease) -> None:
-    """Forget every claim in a session."""
+    """Forget every claim in a session, with the turns that ended and were kept for their keys."""
+    # Turns before the session: the order of locks of `turn_rows`.
+    await connection.execute(
+        "DELETE FROM turns WHERE session_id = $1 AND state = 'ended'", lease.session_id
+    )
     await check_lease(connection, lease)
     await connection.execute("DELETE FROM keys WHERE session_id = $1", lease.session_id)
 

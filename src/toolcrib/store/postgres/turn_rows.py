@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from toolcrib.store.postgres.database import DatabaseConnection
     from toolcrib.store.postgres.lease_rows import ReplicaIdentity
 
+# `attempts` holds the failures: a claim is none, however often a turn was taken up and cut off.
 _FIELDS: Final = """
 t.turn_id, t.session_id, t.request, t.state, t.created_at, t.wake_at, t.pending, t.outcome,
 t.attempts, t.gives_way, t.is_kept, t.cancelled_by
@@ -111,8 +112,7 @@ WITH picked AS MATERIALIZED (
     WHERE s.session_id = p.session_id AND g.is_live IS NOT TRUE
     RETURNING p.turn_id, s.fence, p.is_mine, p.now
 )
-UPDATE turns t SET state = 'running', fence = k.fence, due_at = NULL, attempts = t.attempts + 1,
-    changed_at = k.now
+UPDATE turns t SET state = 'running', fence = k.fence, due_at = NULL, changed_at = k.now
 FROM taken k WHERE t.turn_id = k.turn_id
 RETURNING {_FIELDS}, k.fence, k.is_mine
 """
@@ -147,7 +147,8 @@ UPDATE turns SET due_at = {NOW} WHERE turn_id = (
 ) AND state = 'queued' AND due_at IS NULL
 """
 _LEAVE: Final = f"""
-UPDATE turns SET fence = NULL, due_at = {NOW} + $4
+UPDATE turns SET fence = NULL, due_at = {NOW} + $4,
+    attempts = attempts + CASE WHEN $4 > 0 THEN 1 ELSE 0 END
 WHERE turn_id = $2 AND state = 'running' AND fence = $3
 """
 
@@ -222,10 +223,13 @@ async def claim_turns(
     rows = await connection.fetch(
         statement, me.now, me.replica_id, orphans, limit, me.process, session_id, only_open
     )
-    return [
+    claimed = [
         ClaimedTurn(queued_turn(row), Lease(row[1], me.process, row[12]), was_held=row[13])
         for row in rows
     ]
+    # Sessions are opened one after the other: of turns that were cut off together, the one that
+    # was sent first must not be the last to go on every time.
+    return sorted(claimed, key=lambda each: each.turn.created_at)
 
 
 async def due_sessions(
@@ -276,7 +280,7 @@ async def settle_turn(
         settled.outcome,
         list(settled.pending),
         settled.wake_at,
-        settled.attempts,
+        settled.failures,
         is_decided or turn["is_cancelled"],
         pause_seconds,
     )
