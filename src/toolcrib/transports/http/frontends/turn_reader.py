@@ -139,6 +139,9 @@ class TurnReader:
     ) -> Iterator[TurnPart]:
         match event:
             case ModelAsked(step=step):
+                if self._is_open(step):
+                    # Whoever wrote the reply is gone, and it is asked for anew.
+                    yield from self._reset()
                 yield from self._begin_step(step)
             case ModelResponded():
                 yield from self._responded(event)
