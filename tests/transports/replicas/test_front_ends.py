@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
@@ -15,7 +16,7 @@ from tests.transports.http.served_runtime import OWNERS, Served
 from tests.transports.replicas.conftest import Pair, ReplicaHost
 from tests.transports.replicas.followed_session import Follower, replicas
 from tests.transports.replicas.test_attached_clients import RING
-from toolcrib.embedded import EmbeddedProvider
+from toolcrib.embedded import BackendCallResult, BackendText, EmbeddedProvider, ProposedCall
 from toolcrib.runtime import attached_clients
 
 Json = dict[str, Any]
@@ -136,6 +137,27 @@ async def test_a_page_that_comes_back_elsewhere_is_shown_the_call_that_waits_for
     assert await resumed(ringing_pair.two.server.url) is None
 
 
+class CallingBackend:
+    """A model that calls a tool before it says something."""
+
+    name = "calling"
+    is_scripted = False
+
+    def __init__(self) -> None:
+        self._halting = HaltingBackend()
+        self.may_go_on = self._halting.may_go_on
+
+    async def propose(self, request: Any) -> AsyncIterator[BackendText | ProposedCall]:
+        if not any(isinstance(each, BackendCallResult) for each in request.history):
+            yield ProposedCall("echo", '{"text": "x"}')
+            return
+        async for piece in self._halting.propose(request):
+            yield piece
+
+    async def aclose(self) -> None:
+        pass
+
+
 async def beginning(replica: Served, path: str, body: Json) -> asyncio.Task[httpx2.Response]:
     """A request that begins a turn, once the model has said something."""
     task = asyncio.ensure_future(replica.client.post(path, json=body))
@@ -184,7 +206,7 @@ async def test_a_page_comes_back_at_any_replica_while_text_is_written(
 
 async def test_an_agent_comes_back_at_any_replica_while_text_is_written(postgres_url: str) -> None:
     """A run of AG-UI that brings nothing new is shown the turn that runs, from its start."""
-    backend = HaltingBackend()
+    backend = CallingBackend()
     adapter = EmbeddedProvider(backend).adapter()
     async with replicas(postgres_url) as pair:
         a = await pair.start(adapter=adapter)
@@ -195,11 +217,16 @@ async def test_an_agent_comes_back_at_any_replica_while_text_is_written(postgres
         began = await beginning(a, "/v1/ag-ui", body)
         partial = {"id": "x", "role": "assistant", "content": "The f"}
         again = {**body, "runId": "r2", "messages": [USER, partial]}
-        text = ""
+        events = list[Json]()
         async with b.client.stream("POST", "/v1/ag-ui", json=again) as answer:
             async for line in answer.aiter_lines():
-                text += said(chunks(line))
-                if text == PIECES[0] + PIECES[1]:
+                events += chunks(line)
+                if said(events) == PIECES[0] + PIECES[1]:
                     backend.may_go_on.set()
-        assert said(chunks((await began).text)) == text == "".join(PIECES)
+        whole = chunks((await began).text)
     await adapter.aclose()
+
+    for each in (whole, events):
+        assert said(each) == "".join(PIECES)
+        called = [event["toolCallName"] for event in each if event["type"] == "TOOL_CALL_START"]
+        assert called == ["echo"]
