@@ -196,6 +196,14 @@ class TestRefusals:
         with pytest.raises(InvalidState, match="another session"):
             Session().with_state(replace(state, session_id="other"))
 
+    @pytest.mark.parametrize("session_id", ["", "a/b", "a b"])
+    def test_what_is_not_a_session_id_is_refused(self, session_id: str) -> None:
+        """A state gives a session no id that nobody could open one under."""
+        state = replace(Session("a").export_state(), session_id=session_id, records=())
+
+        with pytest.raises(InvalidState, match="not a session id"):
+            Session().with_state(state)
+
     async def test_another_call_under_an_approval_is_refused(self) -> None:
         """T44: an approval is about one call; a state cannot put another in its place."""
         state = (await waiting_session()).export_state()

@@ -16,7 +16,14 @@ from toolcrib.store import PostgresStore
 from toolcrib.store.postgres import turn_rows
 from toolcrib.store.postgres.database import PostgresDatabase, Timeouts
 from toolcrib.store.postgres.upkeep import Upkeep
-from toolcrib.store.shared_store import ClaimedTurn, Hint, QueuedTurn, QueueRule, TurnState
+from toolcrib.store.shared_store import (
+    ClaimedTurn,
+    Hint,
+    QueuedTurn,
+    QueueRule,
+    SharedValue,
+    TurnState,
+)
 from toolcrib.store.store import ApprovalFiled, ApprovalUsed, Commit, Lease
 
 Other = Callable[[], PostgresStore]
@@ -104,6 +111,25 @@ def test_a_turn_of_an_unknown_session_is_refused(shared: PostgresStore) -> None:
     """A prompt is accepted only for a session that is there."""
     with pytest.raises(SessionNotFound):
         queue(shared, session_id="none")
+
+
+def test_a_deleted_session_takes_its_own_shared_values_along(shared: PostgresStore) -> None:
+    """And those of no other one, whatever its id begins with: no id has a slash in it, and no other
+    character of an id stands for anything but itself.
+    """
+    others = ["a", "a_b.c", "axb", "a_b:c", "session", "A_b"]
+    for session_id in ["a_b", *others]:
+        new_session(shared, session_id)
+        for name in ("declared", "link/client"):
+            assert shared.put_value(SharedValue(f"session/{session_id}/{name}", b"1"), after=None)
+
+    shared.delete_session("a_b")
+
+    assert shared.value("session/a_b/declared") is None
+    assert shared.value("session/a_b/link/client") is None
+    for session_id in others:
+        assert shared.value(f"session/{session_id}/declared") is not None
+        assert shared.value(f"session/{session_id}/link/client") is not None
 
 
 def test_a_turn_id_is_queued_once(shared: PostgresStore) -> None:

@@ -89,12 +89,10 @@ class QueuedTurns:
         if earlier is not None and key is not None:
             _check_digest(earlier, digest, key)
             return await self._result(earlier, waits=params.waits)
-        going_on = await ask_store(
-            self._store, lambda: self._store.turns(session_id=params.session_id)
-        )
-        if going_on:
+        going_on = await self.going_on(params.session_id)
+        if going_on is not None:
             await self._wake(params.session_id)
-            return await self._result(going_on[0], waits=params.waits)
+            return await self._result(going_on, waits=params.waits)
         if OPEN_PROMPT in info.settings.get("host", {}):
             turn = QueuedTurn(
                 turn_id,
@@ -105,6 +103,29 @@ class QueuedTurns:
             )
             return await self._result(await self._queued(turn, "reject", who), waits=params.waits)
         return await self._ended(info)
+
+    async def going_on(self, session_id: str) -> QueuedTurn | None:
+        """The prompt of a session that has not ended, and is the next to."""
+        turns = await ask_store(self._store, lambda: self._store.turns(session_id=session_id))
+        return turns[0] if turns else None
+
+    async def awaited(self, turn: QueuedTurn, *, waits: bool) -> PromptResult:
+        """What comes of a turn, whoever runs it; without `waits`, no later than when it waits for
+        somebody.
+        """
+        return await self._result(turn, waits=waits)
+
+    async def check_free(self, session_id: str, key: str | None, who: Principal) -> bool:
+        """Raise `Refused` (busy) when a prompt that is sent with `when_busy: reject` would be, so
+        that nothing is prepared for it. Returns whether it runs already, under the same key.
+        """
+        turn = await self.going_on(session_id)
+        if turn is None or (turn.state == "waiting" and turn.gives_way):
+            return False
+        await self._sessions.changeable(session_id, who)
+        if key is None or turn.turn_id != _turn_id("prompt.send", session_id, key, who):
+            raise _busy("reject")
+        return True
 
     async def cancel(self, session_id: str, who: Principal) -> bool:
         """Cancel the first prompt that has not ended, and wait for its end; False when there is

@@ -403,6 +403,13 @@ class Service(ApprovalService):
         who.check(("caller",), "running a session's client tools")
         return await self._sessions.attach(session_id, link, who, takes_over=takes_over)
 
+    async def has_front_end(self, session_id: str) -> bool:
+        """Whether the client that was attached to a session last is one that takes over, wherever
+        it is connected.
+        """
+        client = await self._sessions.clients.find(session_id)
+        return client is not None and client.place.takes_over
+
     async def is_attached(self, session_id: str, link: ClientLink) -> bool:
         """Whether this client was attached to a session last, here or at any replica."""
         return await self._sessions.clients.is_last(session_id, link)

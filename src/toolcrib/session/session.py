@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from toolcrib.approval.decision import Actor
 from toolcrib.clock import SYSTEM_CLOCK, Clock
-from toolcrib.errors import StoreError, UsageError
+from toolcrib.errors import StoreError
 from toolcrib.ledger.events import (
     Event,
     PayloadsDeleted,
@@ -25,6 +25,7 @@ from toolcrib.session.artifacts import Artifacts
 from toolcrib.session.bus import EventBus
 from toolcrib.session.doubt import found_in_doubt
 from toolcrib.session.reducers import Reducers
+from toolcrib.session.session_id import check_session_id
 from toolcrib.session.settings import keep_settings, last_turn, settings_of, tool_names
 from toolcrib.session.turns import turn_here
 from toolcrib.store.ledger_writer import Entry as LedgerEntry
@@ -476,19 +477,6 @@ class Session:
         # A session that another process writes by now can still be read.
         with suppress(StoreError):
             self.store.commit(self.lease, Commit((), ()))
-
-
-def check_session_id(session_id: str) -> str:
-    """Refuse ids that could be mistaken for something else on a wire or in a head."""
-    if (
-        not session_id
-        or len(session_id) > 128
-        or not all(char.isascii() and (char.isalnum() or char in "_.:-") for char in session_id)
-    ):
-        raise UsageError(
-            f"{session_id!r} is not a session id; use 1 to 128 letters, digits, '_', '.', ':', '-'"
-        )
-    return session_id
 
 
 def union(first: Iterable[str], second: Iterable[str]) -> list[str]:

@@ -22,6 +22,7 @@ from toolcrib.errors import InvalidState, LedgerBroken, SessionNotFound, UsageEr
 from toolcrib.ledger.events import SessionRestored
 from toolcrib.ledger.named_artifacts import NAMING_KINDS, named_artifacts
 from toolcrib.ledger.record import Record, deletion_end, events, verify
+from toolcrib.session.session_id import check_session_id
 from toolcrib.store.store import (
     ApprovalFiled,
     ApprovalUsed,
@@ -205,6 +206,10 @@ def _restore_decision(store: Store, filed: FiledApproval) -> None:
 
 
 def _check(state: ResumableState) -> None:
+    try:
+        check_session_id(state.session_id)
+    except UsageError as error:
+        raise InvalidState(f"the state has no session id: {error}") from error
     try:
         head = verify(state.records)
     except LedgerBroken as error:

@@ -233,8 +233,12 @@ async def test_a_slow_client_gets_everything(postgres_url: str) -> None:
     assert is_whole(numbers)
 
 
-async def test_only_a_replica_may_ask_for_events(postgres_url: str) -> None:
-    """The endpoint of replicas takes no token, no other replica's request and no request twice."""
+async def test_only_a_replica_may_ask_for_events(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The endpoint of replicas takes no token, no other replica's request and no request twice.
+    What nobody signed counts as a failed login; a request that went astray does not.
+    """
     async with replicas(postgres_url) as pair:
         a, b = await pair.start(), await pair.start()
         await a.session()
@@ -272,3 +276,4 @@ async def test_only_a_replica_may_ask_for_events(postgres_url: str) -> None:
         "replica": 200,
         "again": 401,
     }
+    assert caplog.text.count("failed login over http") == list(statuses.values()).count(401)

@@ -177,6 +177,7 @@ async def delete_session(
         await delete_rows(connection, table, number)
     for table in _OF_ID:
         await connection.execute(f"DELETE FROM {table} WHERE session_id = $1", session_id)
+    # No session id has a slash (`check_session_id`), so these are the values of this one alone.
     await connection.execute("DELETE FROM shared_values WHERE name ^@ $1", f"session/{session_id}/")
     await connection.execute("DELETE FROM sessions WHERE number = $1", number)
     # After a failover the sequence may lie behind the fences that were given out.

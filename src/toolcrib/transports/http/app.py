@@ -207,7 +207,7 @@ def create_routes(
         mcp_route(runtime, mcp, connections),
         *others,
         *_account_routes(runtime, access, failures),
-        *_replica_routes(runtime, connections),
+        *_replica_routes(runtime, connections, failures),
         *watch.routes(runtime),
     ]
     open_routes = {*OPEN_ROUTES, *REPLICA_EVENT_ROUTES}
@@ -251,11 +251,13 @@ def _routes(runtime: Runtime, connections: Connections) -> Iterable[BaseRoute]:
     yield WebSocketRoute("/v1/ws", WebSocketEndpoint(runtime, connections), name="socket")
 
 
-def _replica_routes(runtime: Runtime, connections: Connections) -> Iterable[BaseRoute]:
+def _replica_routes(
+    runtime: Runtime, connections: Connections, failures: LoginFailures
+) -> Iterable[BaseRoute]:
     """What other replicas of a shared store ask for, and how they are asked."""
     if is_shared(runtime.store) and (credential := credential_of(runtime.store)) is not None:
         runtime.reach_replicas(ReplicaStreams(credential))
-        yield replica_event_route(runtime, connections, credential)
+        yield replica_event_route(runtime, connections, credential, failures)
 
 
 def _account_routes(

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from toolcrib.errors import Refused
 from toolcrib.runtime.messages import MAX_SEQ
-from toolcrib.serving.auth import header_text, headers_of
+from toolcrib.serving.auth import header_text, headers_of, peer_of
 from toolcrib.serving.login import LoginFailed
 from toolcrib.serving.refusals import HttpRefused, as_bytes, as_refused, send_refusal
 from toolcrib.serving.replica_credential import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from toolcrib.runtime.event_reader import EventReader
     from toolcrib.runtime.runtime import Runtime
+    from toolcrib.serving.login import LoginFailures
     from toolcrib.transports.http.connections import Connections
 
 REPLICA_EVENT_ROUTES: Final = frozenset({("GET", EVENTS_PATH)})
@@ -43,10 +44,13 @@ _HEADERS: Final = (
 
 
 def replica_event_route(
-    runtime: Runtime, connections: Connections, credential: ReplicaCredential
+    runtime: Runtime,
+    connections: Connections,
+    credential: ReplicaCredential,
+    failures: LoginFailures,
 ) -> BaseRoute:
     """The route at which other replicas follow sessions that are open here."""
-    endpoint = ReplicaEventsEndpoint(runtime, connections, credential)
+    endpoint = ReplicaEventsEndpoint(runtime, connections, credential, failures)
     route = Route(EVENTS_PATH, endpoint, methods=["GET"], name="replica.events")
     # Starlette adds HEAD to GET, and a HEAD of an event stream would never end.
     route.methods = {"GET"}
@@ -64,17 +68,26 @@ class ReplicaEventsEndpoint:
     """Sends the events of a session until it is not open here any more. An ASGI application."""
 
     def __init__(
-        self, runtime: Runtime, connections: Connections, credential: ReplicaCredential
+        self,
+        runtime: Runtime,
+        connections: Connections,
+        credential: ReplicaCredential,
+        failures: LoginFailures,
     ) -> None:
         self._runtime = runtime
         self._connections = connections
         self._credential = credential
+        self._failures = failures
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         try:
             known = self._check(scope)
             reader = self._reader(scope)
+        except LoginFailed as failure:
+            await self._failures.record(peer_of(scope), scope["type"], failure)
+            await send_refusal(send, failure.refused)
+            return
         except Exception as error:
             await send_refusal(send, as_refused(error, "replica.events"))
             return
@@ -87,8 +100,6 @@ class ReplicaEventsEndpoint:
             return self._credential.check(request, authorization)
         except MisdirectedRequest:
             raise HttpRefused(421, "conflict", "this is another replica") from None
-        except LoginFailed as failure:
-            raise failure.refused from None
 
     def _reader(self, scope: Scope) -> EventReader:
         query = query_of(scope)

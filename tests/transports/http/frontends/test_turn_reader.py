@@ -130,6 +130,26 @@ def test_a_page_that_joins_in_the_middle_gets_what_is_written() -> None:
     assert "".join(pieces) == '{"name": "Ada"}'
 
 
+def test_a_page_that_is_followed_on_at_another_replica_is_shown_nothing_twice() -> None:
+    """Of what is written so far it gets what it was not shown; something else begins anew."""
+    asked = ModelAsked(**HERE, turn=1, step=1)
+    partial = PartialReply(**HERE, turn=1, step=1, text="Hello, A", reasoning=(), calls=())
+
+    assert prose(parts_of([STARTED, asked, text("Hel"), partial, text("da.")])) == "Hello, Ada."
+    parts = parts_of([STARTED, asked, text("Good"), partial])
+    assert StepReset(1) in parts
+    assert prose(parts) == "GoodHello, A"
+
+
+def test_a_reply_that_another_replica_asks_for_anew_takes_the_place_of_what_was_shown() -> None:
+    """The replica that wrote the first one died; its pieces are taken back before the new ones."""
+    asked = ModelAsked(**HERE, turn=1, step=1)
+    parts = parts_of([STARTED, asked, text("Hel"), asked, text("Hel"), text("lo.")])
+
+    again = parts[parts.index(StepReset(1)) :]
+    assert prose(again) == "Hello."
+
+
 def shown(events: Iterable[Event]) -> Any:
     """The message that a page would have at the end."""
     return ui_history([PastTurn(1, "hi", parts_of(events))])

@@ -7,18 +7,26 @@ turn goes on, and another request can follow it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolcrib.errors import Refused
 from toolcrib.ledger.events import ApprovalRequested
-from toolcrib.ledger.prompt_events import PromptAnswered
+from toolcrib.ledger.prompt_events import PromptAnswered, PromptStopped
 from toolcrib.runtime.approval_operations import may_approve
 from toolcrib.transports.http.frontends.chat_request import session_of
-from toolcrib.transports.http.frontends.client_calls import FrontendCalls
+from toolcrib.transports.http.frontends.client_calls import CallsElsewhere, FrontendCalls
 from toolcrib.transports.http.frontends.pictures import with_pictures
+from toolcrib.transports.http.frontends.running_turn import (
+    RunningTurn,
+    StreamEnd,
+    begun,
+    end_task,
+    while_followed,
+)
 from toolcrib.transports.http.frontends.turn_parts import (
     ApprovalShown,
     ClientCallsWait,
@@ -35,32 +43,13 @@ if TYPE_CHECKING:
     from toolcrib.runtime.prompt_operations import PromptStart
     from toolcrib.runtime.runtime import PrincipalOperations, Runtime
     from toolcrib.runtime.session_events import SessionEvents
-    from toolcrib.transports.http.frontends.chat_request import ChatDecision, ChatRequest
+    from toolcrib.transports.http.frontends.chat_request import (
+        ChatDecision,
+        ChatMessage,
+        ChatRequest,
+    )
 
 Quiet = Literal["quiet"]
-
-
-@dataclass(slots=True)
-class RunningTurn:
-    """A turn that was begun here and has not ended, with the calls that the front end runs."""
-
-    result: asyncio.Task[PromptResult]
-    calls: FrontendCalls
-    has_tools: bool
-    """Whether the front end runs calls."""
-    seen: int = 0
-    """The last record that was shown before it waited for the front end."""
-
-
-class StreamEnd:
-    """Tells a stream that its client has disconnected."""
-
-    def __init__(self) -> None:
-        self.ended = asyncio.Event()
-
-    def close(self) -> None:
-        """End the stream."""
-        self.ended.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +90,59 @@ class ChatTurns:
         session_id = await session_of(self._runtime, chat_id, self._who)
         self._who.check(("caller", "auditor"), "following a chat")
         await self._runtime.ask("session.get", {"session_id": session_id}, self._who)
-        running = self._running.get(session_id)
-        if running is None:
+        running = await self._running_here(session_id)
+        begin = begun(running) if running else await self._begun_elsewhere(session_id)
+        if begin is None:
             return None
+        reader, after = await self._from_start(session_id)
+        return self._follow(_Followed(session_id, begin, reader, after), end)
+
+    async def _begun_elsewhere(
+        self, session_id: str
+    ) -> Callable[[], Awaitable[RunningTurn]] | None:
+        """A function that begins to wait for the turn of a session, whichever replica of a shared
+        store runs it; None when none runs, or it waits for a decision of this principal.
+        """
+        turns = self._runtime.service.queued_turns
+        turn = None if turns is None else await turns.going_on(session_id)
+        if turns is None or turn is None:
+            return None
+        if turn.state == "waiting" and await self._may_decide_any(turn.pending):
+            return None
+
+        async def begin() -> RunningTurn:
+            wait = partial(turns.awaited, turn)
+            until = self._until_decidable(partial(wait, waits=False), partial(wait, waits=True))
+            is_ours = await self._runtime.service.has_front_end(session_id)
+            return RunningTurn(asyncio.ensure_future(until), CallsElsewhere(), is_ours)
+
+        return begin
+
+    async def _from_start(self, session_id: str) -> tuple[TurnReader, int]:
+        """A reader of the turn that runs, and the record before it. One that has yet to begin comes
+        after all that is recorded.
+        """
         start = await self._start(session_id)
+        last_seq = (await self._operations.get_session(session_id)).last_seq
         if start is None:
-            return None
-        reader, after = TurnReader(start.turn), start.seq - 1
-        return self._follow(_Followed(session_id, _begun(running), reader, after), end)
+            return TurnReader(), last_seq
+        async with self._operations.events(session_id, start.seq) as events:
+            while events.seq < last_seq and (event := await _next(events)) is not None:
+                match event:
+                    case PromptAnswered(turn=turn) | PromptStopped(turn=turn, outcome="cancelled"):
+                        if turn == start.turn:
+                            return TurnReader(), last_seq
+                    case _:
+                        pass
+        return TurnReader(start.turn), start.seq - 1
 
     async def _begin(self, request: ChatRequest) -> _Followed:
         session_id = await session_of(self._runtime, request.chat_id, self._who)
-        facts = await self._open(session_id, request)
         running = await self._running_here(session_id)
+        is_running = False
+        if request.message is not None and not (running and running.calls.waiting):
+            is_running = await self._is_running(session_id, request.message)
+        facts = await self._open(session_id, request)
         if request.is_retry:
             await self._check_unanswered(session_id, facts.last_seq)
         if request.message is not None:
@@ -122,7 +151,10 @@ class ChatTurns:
                 await self._operations.cancel_prompt(session_id)
                 await asyncio.wait([running.result])
             send = self._sending(session_id, request)
-            return _Followed(session_id, send, TurnReader(), facts.last_seq)
+            reader, after = TurnReader(), facts.last_seq
+            if is_running:
+                reader, after = await self._from_start(session_id)
+            return _Followed(session_id, send, reader, after)
         await self._decide(session_id, request.decisions)
         if running is not None:
             return await self._continued(session_id, request, running)
@@ -131,7 +163,9 @@ class ChatTurns:
                 "conflict",
                 "nothing of this chat waits to go on; send a new message of the user",
             )
-        reader, after = await self._known(session_id, facts.last_seq)
+        # Who brings nothing to a turn that runs comes back to it, and gets all of it.
+        brings = bool(request.decisions or request.results) or not facts.is_busy
+        reader, after = await self._known(session_id, facts.last_seq if brings else None)
 
         async def resume() -> PromptResult:
             return await self._resumed(session_id, waits=False)
@@ -152,6 +186,15 @@ class ChatTurns:
         if self._running.get(session_id) is running:
             del self._running[session_id]
         return None
+
+    async def _is_running(self, session_id: str, message: ChatMessage) -> bool:
+        """Whether a turn of a shared store runs that this message began. Raises `Refused` (busy)
+        for any other: whoever is refused does not become the client that runs its calls.
+        """
+        turns = self._runtime.service.queued_turns
+        if turns is None:
+            return False
+        return await turns.check_free(session_id, message.idempotency_key, self._who)
 
     async def _check_unanswered(self, session_id: str, last_seq: int) -> None:
         """Raise `Refused` (invalid) when the last prompt of a chat has its answer."""
@@ -203,7 +246,7 @@ class ChatTurns:
         """The turn that runs, from where it began to wait for the front end."""
         reader, after = await self._known(session_id, running.seen or None)
         running.calls.bring(request.results)
-        return _Followed(session_id, _begun(running), reader, after)
+        return _Followed(session_id, begun(running), reader, after)
 
     async def _known(self, session_id: str, up_to: int | None) -> tuple[TurnReader, int]:
         """A reader that has read the turn as far as the front end was shown it."""
@@ -254,7 +297,8 @@ class ChatTurns:
             if has_tools:
                 attach = self._runtime.service.attach
                 detach = await attach(session_id, calls, self._who, takes_over=True)
-            result = asyncio.ensure_future(self._until_decidable(session_id, ask))
+            wait = partial(self._resumed, session_id, waits=True)
+            result = asyncio.ensure_future(self._until_decidable(ask, wait))
             running = RunningTurn(result, calls, has_tools)
             self._running.setdefault(session_id, running)
 
@@ -273,22 +317,24 @@ class ChatTurns:
         return begin
 
     async def _until_decidable(
-        self, session_id: str, ask: Callable[[], Coroutine[Any, Any, PromptResult]]
+        self,
+        ask: Callable[[], Coroutine[Any, Any, PromptResult]],
+        wait: Callable[[], Coroutine[Any, Any, PromptResult]],
     ) -> PromptResult:
-        """Run a turn until it is over, or waits for something that this principal may decide. What
-        others have to decide is waited for.
+        """Run a turn until it is over, or waits for something that this principal may decide. With
+        `wait`, what others have to decide is waited for.
         """
         result = await ask()
         while result.status == "waiting" and not await self._may_decide_any(result.pending):
             if self._runtime.is_closing:
                 return result
-            result = await self._resumed(session_id, waits=True)
+            result = await wait()
         return result
 
     async def _resumed(self, session_id: str, *, waits: bool) -> PromptResult:
         return await self._operations.resume_prompt(session_id, waits=waits)
 
-    async def _may_decide_any(self, approval_ids: list[str]) -> bool:
+    async def _may_decide_any(self, approval_ids: Iterable[str]) -> bool:
         for approval_id in approval_ids:
             approval = await self._operations.get_approval(approval_id)
             if may_approve(approval, self._who, self._runtime.config):
@@ -300,14 +346,18 @@ class ChatTurns:
     ) -> AsyncGenerator[TurnPart | Quiet]:
         session_id, reader = followed.session_id, followed.reader
         shown: set[str] = set()
-        async with self._operations.events(session_id, followed.after) as events:
-            running = await followed.begin()
+        async with (
+            self._operations.events(session_id, followed.after) as events,
+            while_followed(await followed.begin()) as running,
+        ):
             if reader.turn is not None:
                 yield TurnBegun(session_id, reader.turn)
             async for event in self._events(session_id, running, events, reader, end):
                 if isinstance(event, str):
                     yield "quiet"
                     continue
+                if running.has_tools and isinstance(running.calls, CallsElsewhere):
+                    running.calls.read(event)
                 read = reader.read(event)
                 async for part in with_pictures(self._runtime, self._who, read):
                     yield part
@@ -316,9 +366,9 @@ class ChatTurns:
                     async for part in self._approval(event.request.approval_id, reader):
                         yield part
             running.seen = events.seq
-        if not end.ended.is_set():
-            async for part in self._over(running, reader, shown):
-                yield part
+            if not end.ended.is_set():
+                async for part in self._over(running, reader, shown):
+                    yield part
 
     async def _events(
         self,
@@ -346,13 +396,21 @@ class ChatTurns:
                     if running.result.exception() is not None:
                         return
                     last_seq = (await self._operations.get_session(session_id)).last_seq
-                elif reader.waits_for(running.calls.waiting):
+                elif reader.waits_for(running.calls.waiting) and await self._is_read(
+                    running, events, session_id
+                ):
                     return
                 elif not await self._changed(running, {following, ending}, last_seq):
                     yield "quiet"
         finally:
-            await _end(following)
-            await _end(ending)
+            await end_task(following)
+            await end_task(ending)
+
+    async def _is_read(self, running: RunningTurn, events: SessionEvents, session_id: str) -> bool:
+        """Whether the calls that wait are known: those of another replica are by its records."""
+        if not isinstance(running.calls, CallsElsewhere):
+            return True
+        return events.seq >= (await self._operations.get_session(session_id)).last_seq
 
     async def _changed(
         self, running: RunningTurn, futures: set[asyncio.Future[Any]], last_seq: int | None
@@ -373,7 +431,7 @@ class ChatTurns:
             )
             return bool(done)
         finally:
-            await _end(called)
+            await end_task(called)
 
     async def _approval(self, approval_id: str, reader: TurnReader) -> AsyncGenerator[TurnPart]:
         """A request for approval that is still pending, with its call."""
@@ -408,25 +466,9 @@ class ChatTurns:
         yield TurnOver(result)
 
 
-def _begun(running: RunningTurn) -> Callable[[], Awaitable[RunningTurn]]:
-    async def begin() -> RunningTurn:
-        return running
-
-    return begin
-
-
 async def _next(events: SessionEvents) -> Event | None:
     """The next event; None when the session was closed."""
     try:
         return await anext(events)
     except StopAsyncIteration:
         return None
-
-
-async def _end(task: asyncio.Future[Any]) -> None:
-    """Cancel a task, and wait until it has ended."""
-    if task.done():
-        return
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task

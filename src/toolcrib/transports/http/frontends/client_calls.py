@@ -10,8 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import ClientFailed
+from toolcrib.ledger.events import CallStarted, ToolInvoked
+from toolcrib.runtime.client_tools import SOURCE
 
 if TYPE_CHECKING:
+    from toolcrib.ledger.events import Event
     from toolcrib.runtime.messages import ClientTool
     from toolcrib.transports.http.frontends.chat_request import ChatToolResult
 
@@ -64,3 +67,28 @@ class FrontendCalls:
                 answer.set_result(result.output)
             else:
                 answer.set_exception(ClientFailed(result.error))
+
+
+class CallsElsewhere(FrontendCalls):
+    """The calls of one turn that wait for the front end at another replica, by the events of the
+    turn.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begun: set[str] = set()
+
+    @property
+    def waiting(self) -> frozenset[str]:
+        """The ids of the calls that have begun and not ended, as far as the events were read."""
+        return frozenset(self._begun)
+
+    def read(self, event: Event) -> None:
+        """Read the next event of the session."""
+        match event:
+            case CallStarted(call_id=call_id, tool=tool) if tool.source == SOURCE:
+                self._begun.add(call_id)
+            case ToolInvoked(call_id=call_id):
+                self._begun.discard(call_id)
+            case _:
+                pass

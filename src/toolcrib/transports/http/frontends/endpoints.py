@@ -12,8 +12,9 @@ from toolcrib.transports.http.endpoint import ignore_bytes, query_of, read_json
 from toolcrib.transports.http.frontends.ag_ui_events import AgUiEncoding
 from toolcrib.transports.http.frontends.ag_ui_input import ag_ui_history, read_run
 from toolcrib.transports.http.frontends.chat_history import past_turns
-from toolcrib.transports.http.frontends.chat_turns import ChatTurns, StreamEnd
+from toolcrib.transports.http.frontends.chat_turns import ChatTurns
 from toolcrib.transports.http.frontends.frames import FrameStream
+from toolcrib.transports.http.frontends.running_turn import StreamEnd
 from toolcrib.transports.http.frontends.ui_chunks import UiEncoding
 from toolcrib.transports.http.frontends.ui_history import ui_history
 from toolcrib.transports.http.frontends.ui_messages import read_ui_request
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.http.connections import Connections
     from toolcrib.transports.http.frontends.chat_history import PastTurn
-    from toolcrib.transports.http.frontends.chat_turns import RunningTurn
     from toolcrib.transports.http.frontends.frames import Encoding
+    from toolcrib.transports.http.frontends.running_turn import RunningTurn
     from toolcrib.transports.http.frontends.turn_parts import TurnPart
 
 

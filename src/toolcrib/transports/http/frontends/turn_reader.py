@@ -139,6 +139,9 @@ class TurnReader:
     ) -> Iterator[TurnPart]:
         match event:
             case ModelAsked(step=step):
+                if self._is_open(step):
+                    # Whoever wrote the reply is gone, and it is asked for anew.
+                    yield from self._reset()
                 yield from self._begin_step(step)
             case ModelResponded():
                 yield from self._responded(event)
@@ -152,13 +155,18 @@ class TurnReader:
         return self._step is not None and self._step.number == step
 
     def _read_partial(self, event: PartialReply) -> Iterator[TurnPart]:
-        """Show a reply that was begun before the turn was followed, as far as it is written."""
+        """Show a reply that was begun before the turn was followed, as far as it is written. Who
+        follows on at another replica was shown a part of it.
+        """
         yield from self._begin_step(event.step)
-        assert self._step is not None, "a step was begun just now"
-        yield from self._reset()
-        self._step.reasoning_index = max(0, len(event.reasoning) - 1)
-        yield from self._whole("reasoning", "\n\n".join(event.reasoning))
-        yield from self._whole("text", event.text)
+        step, reasoning = self._step, "\n\n".join(event.reasoning)
+        assert step is not None, "a step was begun just now"
+        is_shown = event.text.startswith(step.text) and reasoning.startswith(step.reasoning)
+        if not is_shown or (step.text and reasoning != step.reasoning):
+            yield from self._reset()
+        step.reasoning_index = max(0, len(event.reasoning) - 1)
+        yield from self._whole("reasoning", _rest(reasoning, step.reasoning))
+        yield from self._whole("text", _rest(event.text, step.text))
         for call in event.calls:
             yield from self._begin_call(call.call_id, call.tool, is_hosted=False)
             shown = self._calls[call.call_id].arguments_text
