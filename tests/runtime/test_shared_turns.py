@@ -519,7 +519,7 @@ async def test_a_process_without_a_model_leaves_turns_to_others(open_store: Open
 
     assert result.text == "5"
     assert turn is not None
-    assert turn.attempts == 1
+    assert turn.failures == 0
     assert [each.replica_id for each in replicas] == [stores[1].replica_id]
 
 
