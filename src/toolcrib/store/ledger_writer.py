@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import logging
 import threading
 from bisect import bisect_left
 from collections import deque
@@ -22,11 +23,13 @@ from toolcrib.ledger.encoding import encode_event
 from toolcrib.ledger.events import Event, ToolInvoked
 from toolcrib.ledger.record import GENESIS, Head, Record, link, seal_payload
 from toolcrib.store.record_marks import MARKED_KINDS, marked
-from toolcrib.store.store import Commit, Effect, Lease
+from toolcrib.store.store import Commit, CommitSource, Effect, Lease
 
 if TYPE_CHECKING:
     from toolcrib.store.store import Store
 
+
+_log = logging.getLogger("toolcrib.store")
 
 Entry = tuple[str, float, str | None, Callable[[Any], bytes], Any]
 """Kind, time, call id, and how to encode the payload from what: `encode(subject)`.
@@ -39,6 +42,29 @@ every call.
 def entry_of(event: Event) -> Entry:
     """An event that exists already, as an entry."""
     return event.kind, event.at, getattr(event, "call_id", None), encode_event, event
+
+
+Drained = tuple[CommitSource, Commit]
+"""A ledger that is to be written, and what it has."""
+
+
+def drained_commit(source: CommitSource) -> Drained | None:
+    """What a ledger has to write; None for one that fails, which is told so."""
+    try:
+        return source, source.drain()
+    except Exception as error:
+        settle_source(source, error)
+        return None
+
+
+def settle_source(source: CommitSource, error: BaseException | None) -> None:
+    """Tell a ledger that its commit was written, or why not. One that fails then keeps no other
+    from being told.
+    """
+    try:
+        source.settled(error)
+    except Exception:
+        _log.exception("a ledger failed while its records were settled")
 
 
 class Ledger(Protocol):

@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 
 from toolcrib.errors import StoreError, ToolcribError
 from toolcrib.store.leases import Leases
+from toolcrib.store.ledger_writer import Drained, drained_commit, settle_source
 from toolcrib.store.sqlite_calls import PriceSource
 from toolcrib.store.sqlite_rows import expire, write_commits
 from toolcrib.store.sqlite_schema import SqliteFile
-from toolcrib.store.store import CallOpened, Commit, CommitSource, Lease
+from toolcrib.store.store import CallOpened, CommitSource, Lease
 from toolcrib.store.vault import Vault, VaultChanges
 
 T = TypeVar("T")
@@ -31,9 +32,6 @@ class _WriterJob:
     work: Work[Any]
     is_transaction: bool
     result: Future[Any] = field(default_factory=Future[Any])
-
-
-_Drained = tuple[CommitSource, Commit]
 
 
 class Writer:
@@ -153,7 +151,7 @@ class Writer:
 
     def _commit(self, connection: sqlite3.Connection, sources: Sequence[CommitSource]) -> None:
         """One transaction for all sources; when one of them may not write, one for each."""
-        drained = [d for d in map(_drain, sources) if d is not None]
+        drained = [d for d in map(drained_commit, sources) if d is not None]
         error = self._write(connection, drained)
         # A full disk or a locked file fails all alike; anything else is one source's own fault.
         if error is not None and not isinstance(error, sqlite3.Error | OSError):
@@ -163,10 +161,10 @@ class Writer:
         # A commit may have waited long for the file; who goes on after it needs a lease in time.
         self._renew_in_time(connection)
         for (source, _), outcome in zip(drained, errors, strict=True):
-            _settled(source, self._explained(outcome) if outcome else None)
+            settle_source(source, self._explained(outcome) if outcome else None)
 
     def _write(
-        self, connection: sqlite3.Connection, drained: Sequence[_Drained]
+        self, connection: sqlite3.Connection, drained: Sequence[Drained]
     ) -> Exception | None:
         commits = [(source.lease, commit) for source, commit in drained]
         vault = VaultChanges(self._vault)
@@ -197,7 +195,7 @@ class Writer:
         self.synced_transactions += 1
         return result
 
-    def _must_survive(self, drained: Sequence[_Drained]) -> bool:
+    def _must_survive(self, drained: Sequence[Drained]) -> bool:
         return self._file.synchronous == "starts" and any(
             isinstance(effect, CallOpened) and effect.must_survive
             for _, commit in drained
@@ -258,7 +256,7 @@ class Writer:
             if isinstance(item, _WriterJob):
                 item.result.set_exception(error)
             else:
-                _settled(item, error)
+                settle_source(item, error)
 
     def _explained(self, error: Exception) -> Exception:
         match error:
@@ -270,18 +268,3 @@ class Writer:
                 return StoreError(f"{self._file.path} cannot be written: {error.strerror}")
             case _:
                 return error
-
-
-def _drain(source: CommitSource) -> _Drained | None:
-    try:
-        return source, source.drain()
-    except Exception as error:
-        _settled(source, error)
-        return None
-
-
-def _settled(source: CommitSource, error: BaseException | None) -> None:
-    try:
-        source.settled(error)
-    except Exception:
-        _log.exception("a ledger failed while its records were settled")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from toolcrib.errors import LeaseLost, StoreError, ToolcribError
 from toolcrib.ledger.record import check_follows
 from toolcrib.store.leases import lost
+from toolcrib.store.ledger_writer import Drained, drained_commit, settle_source
 from toolcrib.store.postgres.cipher import Cipher
 from toolcrib.store.postgres.commit_group import CommitGroup
 from toolcrib.store.postgres.database import (
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("toolcrib.store")
 
-_Drained = tuple[CommitSource, Commit]
 _Commits = Sequence[tuple[Lease, Commit]]
 _Outcomes = list[Exception | None]
 
@@ -175,7 +175,7 @@ class PostgresWriter:
                 await self._rest()
 
     async def _commit(self, sources: Sequence[CommitSource]) -> None:
-        drained = [d for d in map(_drain, sources) if d is not None]
+        drained = [d for d in map(drained_commit, sources) if d is not None]
         deadline = time.monotonic() + self._database.timeouts.outage
         for (source, commit), outcome in zip(drained, await self._outcomes(drained), strict=True):
             if outcome is not None and is_locked_out(outcome):
@@ -187,7 +187,7 @@ class PostgresWriter:
                 self._settle(source, outcome)
 
     async def _outcomes(
-        self, drained: Sequence[_Drained], *, is_repeated: bool = False
+        self, drained: Sequence[Drained], *, is_repeated: bool = False
     ) -> _Outcomes:
         if not drained:
             return []
@@ -199,7 +199,7 @@ class PostgresWriter:
             return [error] * len(drained)
 
     def _settle(self, source: CommitSource, outcome: Exception | None) -> None:
-        _settled(source, outcome)
+        settle_source(source, outcome)
         if isinstance(outcome, LeaseLost):
             self._held.lose(source.lease)
 
@@ -458,18 +458,3 @@ def _batches(sources: Sequence[CommitSource]) -> list[list[CommitSource]]:
             batches.append([])
         batches[number].append(source)
     return batches
-
-
-def _drain(source: CommitSource) -> _Drained | None:
-    try:
-        return source, source.drain()
-    except Exception as error:
-        _settled(source, error)
-        return None
-
-
-def _settled(source: CommitSource, error: BaseException | None) -> None:
-    try:
-        source.settled(error)
-    except Exception:
-        _log.exception("a ledger failed while its records were settled")
