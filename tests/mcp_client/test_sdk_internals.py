@@ -17,7 +17,7 @@ from mcp.server.lowlevel import Server
 
 import toolcrib
 from toolcrib.errors import UsageError
-from toolcrib.mcp_client.sdk_internals import PRIVATE_NAMES, connection_of
+from toolcrib.mcp_client.sdk_internals import PRIVATE_NAMES, connection_of, wrap_outbound
 
 
 async def test_a_request_leads_to_its_connection() -> None:
@@ -49,6 +49,8 @@ def test_an_sdk_without_it_is_named_with_its_version() -> None:
 
     with pytest.raises(UsageError, match=re.escape(f"mcp {version('mcp')} has no ServerSession.")):
         connection_of(ctx)
+    with pytest.raises(UsageError, match=re.escape(f"mcp {version('mcp')} has no ServerSession.")):
+        wrap_outbound(ctx, lambda channel: channel)
 
 
 def test_no_other_module_uses_private_parts_of_the_sdk() -> None:
@@ -56,6 +58,7 @@ def test_no_other_module_uses_private_parts_of_the_sdk() -> None:
     assert list(PRIVATE_NAMES) == [
         "mcp.client._transport:TransportStreams",
         "mcp.server.session:ServerSession._connection",
+        "mcp.server.session:ServerSession._request_outbound",
     ]
     source = Path(toolcrib.__file__).parent
     private = re.compile(r"\bmcp(\.\w+)*\._\w+|ctx\.session\._\w+|\bfrom mcp[\w.]* import _")

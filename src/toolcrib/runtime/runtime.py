@@ -13,6 +13,7 @@ from toolcrib.errors import LeaseLost, Refused, SessionNotFound, SessionNotHere,
 from toolcrib.host_tools.registry import HostToolRegistry, host_tool_registry
 from toolcrib.runtime.catalog import ToolCatalog
 from toolcrib.runtime.chat import ChatOperations
+from toolcrib.runtime.client_answers import ClientAnswers
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.idempotency import IdempotencyKeys
 from toolcrib.runtime.live_session import STOP_SECONDS, wait_at_most
@@ -95,6 +96,8 @@ class Runtime(ChatOperations):
         self._sweeping: asyncio.Future[None] | None = None
         self._anchoring: asyncio.Future[None] | None = None
         self._replica_events: ReplicaEvents | None = None
+        self.client_answers = ClientAnswers()
+        """Between replicas, the answers of clients that came to another one than asked."""
         self._is_closed = asyncio.Event()
         self._is_ending = asyncio.Event()
         self._retaining: asyncio.Future[None] | None = None

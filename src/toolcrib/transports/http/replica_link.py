@@ -1,5 +1,6 @@
-"""Requests between replicas over HTTP: operations, for the one that has a session open, and calls
-of client tools, for the one that the client is connected to. Only the replicas' own credential
+"""Requests between replicas over HTTP: operations, for the one that has a session open, calls of
+client tools, for the one that the client is connected to, and answers of clients, for the one that
+asked. Only the replicas' own credential
 opens it; no token and no cookie does.
 """
 
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import AnswerLost, Refused, ReplicaUnreachable, SessionNotHere
 from toolcrib.runtime.attached_clients import ForwardedCall
+from toolcrib.runtime.client_answers import ForwardedAnswer
 from toolcrib.runtime.replica_routes import (
     NOT_HERE,
     ForwardedOperation,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 OPERATIONS_PATH: Final = "/v1/replica/operations"
 CLIENT_CALLS_PATH: Final = "/v1/replica/client-calls"
+CLIENT_ANSWERS_PATH: Final = "/v1/replica/client-answers"
 _MISDIRECTED: Final = 421
 _REFUSED_STATUSES: Final = frozenset({400, 401, 403, 404, 405, 413, _MISDIRECTED, 422})
 """What a replica answers before it does anything. Any other status without its proof may be that of
@@ -70,6 +73,10 @@ class HttpReplicaLink:
     async def run_client_call(self, replica: Replica, body: bytes) -> bytes:
         """The answer to a `ForwardedCall`. Raises `ReplicaUnreachable` and `AnswerLost`."""
         return await self._post(replica, CLIENT_CALLS_PATH, body)
+
+    async def bring_answer(self, replica: Replica, body: bytes) -> bytes:
+        """The reply to a `ForwardedAnswer`. Raises `ReplicaUnreachable` and `AnswerLost`."""
+        return await self._post(replica, CLIENT_ANSWERS_PATH, body)
 
     async def _post(self, replica: Replica, path: str, body: bytes) -> bytes:
         import httpx2
@@ -168,8 +175,18 @@ def replica_endpoints(
         except Exception as error:
             return refusal_json(as_refused(error, "a forwarded call"))
 
+    async def take_answer(body: bytes, receive: Receive) -> bytes:
+        try:
+            return await runtime.client_answers.take(ForwardedAnswer.read(body))
+        except Exception as error:
+            return refusal_json(as_refused(error, "a forwarded answer"))
+
     most_bytes = runtime.config.max_payload_bytes + _ENVELOPE_BYTES
-    answers = {OPERATIONS_PATH: operate, CLIENT_CALLS_PATH: run_client_call}
+    answers = {
+        OPERATIONS_PATH: operate,
+        CLIENT_CALLS_PATH: run_client_call,
+        CLIENT_ANSWERS_PATH: take_answer,
+    }
     return {
         path: ReplicaEndpoint(answer, credential, failures, most_bytes)
         for path, answer in answers.items()

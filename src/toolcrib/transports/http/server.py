@@ -99,6 +99,7 @@ class HttpServer(Listener):
 
             self._link = HttpReplicaLink(self.credential)
             self._runtime.link_replicas(self._link, self._link)
+            self._runtime.client_answers.link = self._link
             # From here on others forward requests, which are answered.
             await ask_store(store, store.join, self._replica_url or self.url)
         return self
@@ -107,6 +108,7 @@ class HttpServer(Listener):
         await super().__aexit__(*details)
         if self._link is not None:
             self._runtime.link_replicas(None)
+            self._runtime.client_answers.link = None
             await self._link.close()
 
     def stop(self) -> None:

@@ -44,7 +44,10 @@ class McpEndpoint:
         store = server.runtime.store
         if is_shared(store):
             idle_seconds = server.options.idle_seconds
-            self._clients = SharedClients(store, self._streams.handle_request, idle_seconds)
+            answers = server.runtime.client_answers
+            self._clients = SharedClients(
+                store, self._streams.handle_request, idle_seconds, answers
+            )
         self._running: asyncio.Task[None] | None = None
         self._is_ready = asyncio.Event()
         self._is_stopped = asyncio.Event()

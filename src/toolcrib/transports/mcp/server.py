@@ -25,6 +25,7 @@ from toolcrib.serving.refusals import as_refused
 from toolcrib.store.shared_store import is_shared
 from toolcrib.transports.mcp.client_sessions import ClientSessions
 from toolcrib.transports.mcp.elicitation import ElicitedApprovals
+from toolcrib.transports.mcp.named_requests import name_requests
 from toolcrib.transports.mcp.notifications import Notifications, set_level
 from toolcrib.transports.mcp.options import McpOptions
 from toolcrib.transports.mcp.results import ArtifactReader, no_resources
@@ -119,7 +120,7 @@ class McpServer:
         # The SDK warns of the parameter for it: the stateless protocol has no such method.
         self.sdk.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
         sealed = RequestStateBoundary(self._state_security(), default_audience=options.name)
-        self.sdk.middleware += [sealed, hide_details]
+        self.sdk.middleware += [sealed, hide_details, name_requests]
 
     def add_request_handler(
         self,

@@ -2,7 +2,8 @@
 
 What a client said when it initialised is a shared value. A replica that gets a request of a client
 that it does not know plays that beginning again to the SDK, whose session then has another id here:
-ids are translated on the way in and out. A client that ends its session ends it everywhere.
+ids are translated on the way in and out. A client that ends its session ends it everywhere. What it
+answers to a request of another replica is forwarded there.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp_types import InitializeRequestParams, LoggingLevel
@@ -21,6 +24,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as validated_dataclass
 
 from toolcrib.errors import StoreError
+from toolcrib.runtime.client_answers import ForwardedAnswer
 from toolcrib.store.shared_store import Hint, SharedValue
 from toolcrib.store.store import ask_store
 
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from starlette.types import Message, Receive, Scope, Send
 
+    from toolcrib.runtime.client_answers import ClientAnswers
     from toolcrib.store.shared_store import SharedStore
 
     Application = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -41,6 +46,7 @@ _CLIENT: Final = "toolcrib.mcp_client"
 _LONGEST_ID: Final = 100
 _NOT_FOUND: Final = 404
 _ACCEPT: Final = b"application/json, text/event-stream"
+_NAMED: Final = re.compile(rb"[0-9a-f]{16}-[0-9a-f]{16}")
 _INITIALIZED: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 
@@ -62,10 +68,25 @@ _KEPT: Final = TypeAdapter(KeptClient)
 class SharedClient:
     """A client in one of its requests."""
 
-    def __init__(self, store: SharedStore, session_id: str, kept: KeptClient) -> None:
+    def __init__(
+        self, store: SharedStore, session_id: str, kept: KeptClient, asked: dict[str, str]
+    ) -> None:
         self._store = store
         self.session_id = session_id
         self.kept = kept
+        self._asked = asked
+
+    @contextmanager
+    def open_request(self) -> Generator[str]:
+        """The id for a request to the client, which names this replica; answers are taken until the
+        end.
+        """
+        request_id = f"{self._store.replica_id}-{token_hex(8)}"
+        self._asked[request_id] = self.session_id
+        try:
+            yield request_id
+        finally:
+            del self._asked[request_id]
 
     async def set_log_level(self, level: LoggingLevel) -> None:
         """Keep the level that the client wants, at whichever replica."""
@@ -108,10 +129,19 @@ class _Copy:
 class SharedClients:
     """Passes requests of the handshake protocol on to `streams`, the application of the SDK."""
 
-    def __init__(self, store: SharedStore, streams: Application, idle_seconds: float) -> None:
+    def __init__(
+        self,
+        store: SharedStore,
+        streams: Application,
+        idle_seconds: float,
+        answers: ClientAnswers,
+    ) -> None:
         self._store = store
         self._streams = streams
         self._idle_seconds = idle_seconds
+        self._answers = answers
+        self._asked: dict[str, str] = {}
+        """The clients that were asked here and have not answered, by request."""
         self._copies: dict[str, _Copy] = {}
         self._beginnings: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -128,11 +158,14 @@ class SharedClients:
                     loop.call_soon_threadsafe(self._spawn, self._end_if_gone(session_id))
 
         self._unhear = self._store.on_hint(hear)
+        self._answers.taker = self
 
     def close(self) -> None:
         """Stop listening."""
         if self._unhear is not None:
             self._unhear()
+        if self._answers.taker is self:
+            self._answers.taker = None
         for task in self._tasks:
             task.cancel()
 
@@ -151,7 +184,7 @@ class SharedClients:
             # The SDK's answer for a session that it does not have.
             await self._pass_on(scope, "none", body, receive, send)
             return
-        scope[_CLIENT] = SharedClient(self._store, session_id, kept)
+        scope[_CLIENT] = SharedClient(self._store, session_id, kept, self._asked)
         if scope["method"] == "DELETE":
             await ask_store(self._store, self._store.delete_value, value.name)
             self._store.hint(Hint("value", value.name))
@@ -160,6 +193,7 @@ class SharedClients:
             self._copies.pop(session_id, None)
             return
         self._touch(value)
+        await self._forward(session_id, kept, body)
         watching = self._watch(session_id) if scope["method"] == "GET" else None
         try:
             for is_last in (False, True):
@@ -182,6 +216,36 @@ class SharedClients:
         )
         await ask_store(self._store, lambda: self._store.put_value(value, after=None))
         self._copies[session_id] = _Copy(session_id, scope["user"])
+
+    async def take_answer(self, answer: ForwardedAnswer) -> bool:
+        """Give the SDK an answer that came to another replica, if the client was asked here."""
+        copy = self._copies.get(answer.client_id)
+        if copy is None or self._asked.get(answer.request_id) != answer.client_id:
+            return False
+        if _user_key({"user": copy.user}) != (answer.name, answer.standing):
+            return False
+        if _answered(answer.message.encode()) != answer.request_id:
+            return False
+        scope: Any = {
+            "type": "http",
+            "path": "/",
+            "query_string": b"",
+            "headers": [],
+            "user": copy.user,
+        }
+        played = await self._play(scope, copy.session_id, answer.message.encode())
+        return played.status < 400
+
+    async def _forward(self, session_id: str, kept: KeptClient, body: bytes | None) -> None:
+        """Forward an answer to the replica that asked, unless that is this one."""
+        request_id = None if body is None else _answered(body)
+        if body is None or request_id is None or request_id in self._asked:
+            return
+        replica_id = request_id.partition("-")[0]
+        if replica_id == self._store.replica_id:
+            return
+        answer = ForwardedAnswer(session_id, kept.name, kept.standing, request_id, body.decode())
+        await self._answers.forward(self._store, replica_id, answer)
 
     async def _value(self, session_id: str) -> SharedValue | None:
         if len(session_id) > _LONGEST_ID or not session_id.isalnum():
@@ -351,6 +415,26 @@ def _initialize_params(body: bytes) -> dict[str, Any] | None:
     except (ValueError, TypeError, KeyError, ValidationError, RecursionError):
         return None
     return params.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _answered(body: bytes) -> str | None:
+    """The request that a message answers, or tells the progress of, if its id names a replica."""
+    if _NAMED.search(body) is None:
+        return None
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    match message:
+        case {"method": "notifications/progress", "params": {"progressToken": str(named)}}:
+            pass
+        case {"method": _}:
+            return None
+        case {"id": str(named), "result": _} | {"id": str(named), "error": _}:
+            pass
+        case _:
+            return None
+    return named if _NAMED.fullmatch(named.encode()) else None
 
 
 def _body(kept: KeptClient) -> bytes:
