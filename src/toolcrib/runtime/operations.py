@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
 
 from toolcrib.errors import Refused
 from toolcrib.runtime import (
@@ -58,7 +59,12 @@ class Operation:
 
     def _check_texts(self, params: object) -> None:
         # A program can pass what no JSON has, and neither a store nor a provider could take it.
-        place = place_of_surrogate(params)
+        try:
+            to_json(params)
+        except ValueError:
+            place = place_of_surrogate(params)
+        else:
+            return
         if place is not None:
             message = "the text has half of a surrogate pair, which is no Unicode text"
             raise Refused(

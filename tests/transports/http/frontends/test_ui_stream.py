@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.openai.scripted_provider import Events, call, events_of, message, response
+from tests.helpers.patience import PATIENCE
 from tests.node.peers import needs_node
 from tests.transports.http.frontends.chat_host import ADA, BOB, LEAD, ChatHost, chat_host
 from tests.transports.http.frontends.frontend_client import FrontendClient, Json, frontend_client
@@ -257,6 +258,17 @@ async def test_who_may_not_decide_is_not_asked_and_waits(browser: FrontendClient
     assert call_of(shown)["output"] == "Hello, Bob!"
 
 
+async def until_followed(host: ChatHost, session_id: str, *, is_followed: bool = True) -> None:
+    """Wait until somebody follows a session, or nobody does any more."""
+    sessions = host.runtime.service._sessions  # pyright: ignore[reportPrivateUsage]
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            live = sessions.find(session_id)
+            if live is not None and live.is_followed == is_followed:
+                return
+            await asyncio.sleep(0.01)
+
+
 async def test_the_turn_goes_on_without_its_client_and_can_be_followed(
     browser: FrontendClient,
 ) -> None:
@@ -266,8 +278,10 @@ async def test_the_turn_goes_on_without_its_client_and_can_be_followed(
         left = await browser.ask("ui.begin", "back", text="Take your time.")
         history = await host.client.get("/v1/ui-stream/back/messages", headers=host.as_(ADA))
         await open_chat(browser, host, "back", messages=history.json()["messages"][:1])
+        await until_followed(host, "ada:back", is_followed=False)
         resuming = asyncio.ensure_future(browser.ask("ui.resume", "back"))
         await host.tools.entered.wait()
+        await until_followed(host, "ada:back")
         host.tools.open.set()
         shown = await resuming
         await open_chat(browser, host, "back", messages=history.json()["messages"][:1])
