@@ -194,8 +194,6 @@ class Service(ApprovalService):
 
     async def call_tool(self, params: CallTool, who: Principal) -> CallResult:
         """Call a tool without a model."""
-        if params.call_id is not None and not params.call_id.isprintable():
-            raise Refused("invalid", "a call id has printable characters only")
         live, quota = await self._sessions.wake(params.session_id, who), self._quotas.of(who)
         if quota is not None:
             quota.begin_call()
