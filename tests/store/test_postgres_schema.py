@@ -15,7 +15,7 @@ from tests.store.facts import write
 from toolcrib.errors import StoreError
 from toolcrib.store import PostgresStore
 from toolcrib.store.postgres import schema
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 from toolcrib.store.postgres.database import Timeouts
 from toolcrib.store.postgres.schema import Migration
 

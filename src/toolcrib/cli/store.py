@@ -181,7 +181,7 @@ def key() -> None:
 
     Example: toolcrib store key > store.key
     """
-    from toolcrib.store.postgres.cipher import new_key
+    from toolcrib.store.cipher import new_key
 
     show(new_key())
 
