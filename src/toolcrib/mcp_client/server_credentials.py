@@ -5,6 +5,7 @@ given up again.
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -95,7 +96,8 @@ class ServerCredentials:
         """What a person does to sign in, as the end of a sentence: it has no secret."""
         if self.public_url is not None:
             return f"open {self.public_url}{SIGN_IN_PATH}?server={quote(server, '')}"
-        return f"run `toolcrib gateway sign-in {server}`"
+        whose = "" if principal is None else f" --principal {shlex.quote(principal)}"
+        return f"run `toolcrib gateway sign-in {server}{whose}`"
 
     def note_caller_token(self, principal: str, token: str, expires_at: float | None) -> None:
         """Remember the token of a request that was let in."""

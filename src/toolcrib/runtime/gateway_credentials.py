@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from toolcrib.runtime.mounted_servers import MountedServers
 
 if TYPE_CHECKING:
-    from toolcrib.egress import EgressPolicy
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.mcp_client.server_credentials import ServerCredentials
+    from toolcrib.runtime.config import RuntimeConfig
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.store.shared_store import ValueStore
     from toolcrib.store.store import Store
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class GatewayCredentials:
     """Gives the servers of a runtime their credentials."""
 
-    def __init__(self, egress: EgressPolicy, store: Store) -> None:
-        self._egress = egress
+    def __init__(self, config: RuntimeConfig, store: Store) -> None:
+        self._config = config
         self._store = store
         self._credentials: ServerCredentials | None = None
         self._servers: MountedServers | None = None
@@ -45,7 +45,7 @@ class GatewayCredentials:
             from toolcrib.mcp_client.server_credentials import ServerCredentials
 
             self._credentials = ServerCredentials(
-                self._config_of, self._values, os.environ, self._egress
+                self._config_of, self._values, os.environ, self._config.egress
             )
             self._credentials.public_url = self._public_url
         return self._credentials
@@ -62,7 +62,10 @@ class GatewayCredentials:
             self.credentials.note_caller_token(principal, token, expires_at)
 
     def _config_of(self, name: str) -> McpServerConfig | None:
-        return None if self._servers is None else self._servers.config_of(name)
+        if self._servers is not None:
+            return self._servers.config_of(name)
+        # A command uses the credentials of a runtime that is not started.
+        return next((each for each in self._config.mcp_servers if each.name == name), None)
 
     def _values(self) -> ValueStore:
         from toolcrib.store.secret_values import secret_values

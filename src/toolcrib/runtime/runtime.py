@@ -97,7 +97,7 @@ class Runtime(ChatOperations):
         self._sweeping: asyncio.Future[None] | None = None
         self._anchoring: asyncio.Future[None] | None = None
         self._replica_events: ReplicaEvents | None = None
-        self.gateway = GatewayCredentials(config.egress, self.store)
+        self.gateway = GatewayCredentials(config, self.store)
         self.client_answers = ClientAnswers()
         """Between replicas, the answers of clients that came to another one than asked."""
         self._is_closed = asyncio.Event()
