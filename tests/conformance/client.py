@@ -92,7 +92,7 @@ class Visitor:
         is_away, before = await self.fault() is not None, await self._attempts()
         await credentials.finish(await person(departure.url))
         async with asyncio.timeout(SECONDS):
-            while is_away and await self._attempts() == before:
+            while is_away and await self._attempts() == before:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
 
     async def _attempts(self) -> tuple[int, int]:

@@ -42,6 +42,11 @@ class PrincipalHeaders:
         """Adds the headers to requests."""
         return _auth(self)
 
+    @property
+    def how_to_sign_in(self) -> None:
+        """Nobody signs in."""
+        return None
+
     def trouble_since(self, started: float) -> str | None:
         """As `RequestCredential.trouble_since`."""
         return self._trouble if self._noted_at >= started else None

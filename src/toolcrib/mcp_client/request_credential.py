@@ -7,6 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import httpx2
 
     from toolcrib.mcp_client.oauth.live_secrets import LiveScrubber
@@ -23,6 +25,11 @@ class RequestCredential(Protocol):
     @property
     def auth(self) -> httpx2.Auth:
         """Adds it to requests."""
+        ...
+
+    @property
+    def how_to_sign_in(self) -> Callable[[], str] | None:
+        """What a person does who has to sign in now; None when nobody has to."""
         ...
 
     def trouble_since(self, started: float) -> str | None:

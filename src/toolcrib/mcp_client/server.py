@@ -25,6 +25,7 @@ from toolcrib.mcp_client.elicitation import AskingCall
 from toolcrib.mcp_client.errors import call_failure, connection_fault
 from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
 from toolcrib.mcp_client.server_history import ServerHistory
+from toolcrib.mcp_client.sign_in_tool import SignInNotice, is_notice, sign_in_tools
 from toolcrib.mcp_client.tool_list import RemoteTools, remote_tools
 from toolcrib.tools.redaction import Scrubber
 
@@ -231,7 +232,8 @@ class MountedServer:
         if self._was_away and self._connection is not connection:
             self._was_away = False
             logger.warning("the MCP server %r is back", self.config.name)
-        self.history.note_tools(self.tools, tools)
+        before = RemoteTools() if is_notice(self.tools) else self.tools
+        self.history.note_tools(before, tools)
         if self._connection is not connection:
             self.history.note_connected(self._program(connection))
         self.tools, self._connection, self.fault = tools, connection, None
@@ -249,6 +251,10 @@ class MountedServer:
     def _disconnected(self, fault: str, *, is_final: bool = False) -> None:
         is_change = not self._is_closed and (self.fault != fault or self._connection is not None)
         self._connection, self.fault = None, fault
+        how = None if self._credential is None else self._credential.how_to_sign_in
+        if how is not None and not self.tools.served:
+            notice = SignInNotice(self.config.name, how)
+            self.tools = sign_in_tools(notice, self.config.terms.prefix, self.source)
         if not self._is_closed:
             self.history.note_fault(fault, is_final=is_final)
         if is_change:

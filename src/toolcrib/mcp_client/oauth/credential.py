@@ -71,6 +71,12 @@ class Credential:
         """Adds the token to requests."""
         return _auth(self)
 
+    @property
+    def how_to_sign_in(self) -> Callable[[], str] | None:
+        """What a person does who has to sign in now; None when nobody has to."""
+        is_needed = self._kept is None and self.upstream.auth.is_interactive
+        return self._how_to_sign_in if is_needed else None
+
     def trouble_since(self, started: float) -> str | None:
         """Why a request since then, by the clock of the event loop, went without a token that the
         server takes, as a clause; None when none did.
