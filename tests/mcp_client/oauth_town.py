@@ -133,15 +133,22 @@ async def town(access_ttl: int | None = None) -> AsyncGenerator[Town]:
 
 
 async def browse(
-    url: str, account: str, *, until: str = CALLBACK, client: httpx2.AsyncClient | None = None
+    url: str,
+    account: str,
+    *,
+    until: str = CALLBACK,
+    stays: str | None = None,
+    client: httpx2.AsyncClient | None = None,
 ) -> str:
-    """Sign in as an account where a link leads, and follow redirects up to an address."""
+    """Sign in as an account where a link leads, and follow redirects up to an address that begins
+    with `until`, and not with `stays`.
+    """
     async with httpx2.AsyncClient(timeout=PATIENCE) as own:
         browser = client or own
         for _ in range(20):
             if "/auth?" in url and "login_hint" not in url:
                 url = f"{url}&login_hint={account}"
-            if url.startswith(until):
+            if url.startswith(until) and (stays is None or not url.startswith(stays)):
                 return url
             answer = await browser.get(url)
             assert answer.status_code in (302, 303), (answer.status_code, answer.text)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 import jwt
 import pytest
 
-from tests.mcp_client.oauth_town import CALLBACK, NAME, Town, browse, town, until
+from tests.mcp_client.mounted_servers import free_port
+from tests.mcp_client.oauth_town import CALLBACK, NAME, Town, browse, served, town, until
 from tests.node.identity import CLIENT_SECRET
 from tests.node.peers import needs_node
+from toolcrib.egress import EgressPolicy
 from toolcrib.errors import CredentialFailed
 from toolcrib.ledger.events import Event
+from toolcrib.mcp_client.oauth.web import OAuthWeb
 from toolcrib.runtime.messages import CallResult
 from toolcrib.runtime.principal import Principal
 from toolcrib.runtime.runtime import Runtime
+from toolcrib.store import PostgresStore
 from toolcrib.store.cipher import new_key
 from toolcrib.store.sqlite import SqliteStore
 
@@ -238,3 +244,47 @@ def _files_with(folder: Path, canary: bytes) -> list[Path]:
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert files
     return [path for path in files if canary in path.read_bytes()]
+
+
+async def test_replicas_renew_a_token_once(postgres_url: str) -> None:
+    """Two replicas whose token expires at once ask for one renewal: an authorization server that
+    rotates refresh tokens takes each of them once, and would revoke all on a second use.
+    """
+    key = new_key()
+    with (
+        PostgresStore(postgres_url, key=key) as first,
+        PostgresStore(postgres_url, key=key) as second,
+    ):
+        async with (
+            town(access_ttl=2) as place,
+            place.runtime(first, scopes=["offline_access"]) as one,
+            place.runtime(second, scopes=["offline_access"]) as other,
+        ):
+            anns = [await signed_in(one, ANN, "ada"), await opened(other, ANN)]
+            servers = other.service.catalog.sessions.servers.personal
+            await until(lambda: all(server.fault is None for server in servers.of("ann")))
+            for _ in range(2):
+                await until(lambda: _is_stale(place))
+                done = await asyncio.gather(*(ann.call("whoami") for ann in anns * 3))
+                assert [result.value for result in done] == [{"result": "ada"}] * 6
+            assert len(await one.gateway.credentials.list()) == 1
+
+
+async def test_a_document_that_names_an_inner_address_leads_nowhere() -> None:
+    """The addresses that a server names for signing in are bound by the egress policy: a server of
+    another host cannot have this machine asked.
+    """
+    asked: list[str] = []
+
+    async def inner(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            asked.append(scope["path"])
+
+    web = OAuthWeb(["https://mcp.example.org/mcp"], EgressPolicy())
+    port = free_port()
+    async with served(inner, port):
+        with pytest.raises(CredentialFailed, match="not allowed"):
+            await web.send(httpx2.Request("GET", f"http://127.0.0.1:{port}/latest/meta-data"))
+    with pytest.raises(CredentialFailed, match="https"):
+        await web.send(httpx2.Request("GET", "http://mcp.example.org/token"))
+    assert asked == []

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from toolcrib.mcp_client.server_auth import HeadersCommand
 
 _MAX_BYTES: Final = 65_536
+_FAILED_SECONDS: Final = 5.0
+"""How long a command that failed is not run again."""
 
 
 class PrincipalHeaders:
@@ -58,17 +60,18 @@ class PrincipalHeaders:
     async def headers(self, *, after: Mapping[str, str] | None = None) -> Mapping[str, str]:
         """The headers of now; others than `after`, if the command has others."""
         async with self._lock:
-            is_refused = after is not None and after is self._headers
+            is_refused = bool(after) and after is self._headers
             if time.monotonic() >= self._until or is_refused:
                 try:
-                    self._headers = await self._run()
+                    self._headers, pause = await self._run(), self._command.ttl
                 except CredentialFailed as error:
-                    self._headers = {}
-                    self._trouble, self._noted_at = str(error), time.monotonic()
-                    return self._headers
+                    self._headers, pause = dict[str, str](), _FAILED_SECONDS
+                    self._trouble = str(error)
                 for value in self._headers.values():
                     self.scrubber.learn(value, *value.split()[1:])
-                self._until = time.monotonic() + self._command.ttl
+                self._until = time.monotonic() + pause
+            if not self._headers:
+                self._noted_at = time.monotonic()
             return self._headers
 
     def refused(self) -> None:
@@ -91,7 +94,11 @@ class PrincipalHeaders:
         assert process.stdout is not None
         try:
             async with asyncio.timeout(self._command.timeout):
-                output = await process.stdout.read(_MAX_BYTES)
+                output = b""
+                while chunk := await process.stdout.read(_MAX_BYTES):
+                    output += chunk
+                    if len(output) > _MAX_BYTES:
+                        raise CredentialFailed(f"headers_command printed over {_MAX_BYTES} bytes")
                 status = await process.wait()
         except TimeoutError:
             raise CredentialFailed(
@@ -109,12 +116,14 @@ class PrincipalHeaders:
 
 def _read(output: bytes) -> Mapping[str, str]:
     try:
-        headers: Any = json.loads(output)
-        return check_headers("headers_command", headers)
+        headers = check_headers("headers_command", json.loads(output))
     except (ValueError, RecursionError, InvalidTool):
+        headers = None
+    if not headers:
         raise CredentialFailed(
             "headers_command must print a JSON object of headers and their values"
-        ) from None
+        )
+    return headers
 
 
 def _auth(source: PrincipalHeaders) -> httpx2.Auth:
@@ -130,7 +139,9 @@ def _auth(source: PrincipalHeaders) -> httpx2.Auth:
             if response.status_code != 401:
                 return
             headers = await source.headers(after=sent)
-            if headers == sent or not headers:
+            if not headers:
+                return
+            if headers == sent:
                 source.refused()
                 return
             request.headers.update(headers)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.tools.context import ToolContext
 
 SIGN_IN: Final = "sign_in"
-_SCHEMA: Final = {"type": "object", "properties": {}, "additionalProperties": False}
+_SCHEMA: Final[dict[str, Any]] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 @dataclass(frozen=True, slots=True)
