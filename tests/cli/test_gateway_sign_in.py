@@ -48,7 +48,7 @@ async def test_signing_in_at_a_terminal(folder: Path, monkeypatch: pytest.Monkey
             NAME,
             *options,
             "--principal",
-            "owner",
+            PERSON,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
@@ -66,7 +66,7 @@ async def test_signing_in_at_a_terminal(folder: Path, monkeypatch: pytest.Monkey
         listed = await _run("gateway", "list", "--store", "crib.sqlite3", "--json")
         out = await _run("gateway", "sign-out", NAME, *options, "--principal", PERSON)
         again = await _run("gateway", "sign-out", NAME, *options, "--principal", PERSON)
-    assert called[0] == 0, (called, listed)
+    assert called[0] == 0, called
     assert "ada" in called[1]
     [facts] = json.loads(listed[1])
     assert (facts["server"], facts["principal"]) == (NAME, PERSON)

@@ -177,7 +177,7 @@ _VAULT: Final = {True: "files in the vault", False: "secrets"}
 
 @app.command()
 def key() -> None:
-    """Print a new key for the secrets of a store on PostgreSQL. Every replica gets the same one.
+    """Print a new key for the secrets of a store. Every replica gets the same one.
 
     Example: toolcrib store key > store.key
     """
