@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -62,6 +60,8 @@ def sign_in(
     _check_store(options)
 
     async def signed_in(credentials: ServerCredentials) -> None:
+        import asyncio
+
         from toolcrib.cli.loopback_callback import loopback_callback
 
         async with loopback_callback(port) as callback:
@@ -110,6 +110,8 @@ def list_command(options: RuntimeOptions, json: Json = False) -> None:
     _check_store(options)
     found = _run(options, lambda credentials: credentials.list())
     if json:
+        from dataclasses import asdict
+
         show_json([asdict(each) for each in found])
         return
     rows = [

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from toolcrib.mcp_client.oauth.credential_store import CredentialStore, KeptCredential
-    from toolcrib.mcp_client.oauth.token_request import Tokens
+    from toolcrib.mcp_client.oauth.token_request import GrantedTokens
     from toolcrib.mcp_client.oauth.upstream import Upstream
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Credential:
         self._how_to_sign_in = how_to_sign_in
         self._caller_token = caller_token
         self._kept: KeptCredential | None = None
-        self._tokens: Tokens | None = None
+        self._tokens: GrantedTokens | None = None
         """A token that is never kept: it can be got again without a person."""
         self._lock = asyncio.Lock()
         self._is_new = asyncio.Event()
@@ -210,7 +210,7 @@ class Credential:
             self.adopt(kept)
             return kept
 
-    async def _refresh(self, kept: KeptCredential) -> Tokens:
+    async def _refresh(self, kept: KeptCredential) -> GrantedTokens:
         assert kept.refresh_token is not None, "a credential without one is not refreshed"
         form = {
             "grant_type": "refresh_token",
@@ -231,7 +231,7 @@ class Credential:
                 self._tokens = tokens
             return tokens.access_token
 
-    async def _get_machine_token(self, challenge: Challenge) -> Tokens:
+    async def _get_machine_token(self, challenge: Challenge) -> GrantedTokens:
         if self.upstream.auth.grant == "client_credentials":
             return await machine_token(self.upstream, challenge)
         own = self._caller_token()
@@ -274,7 +274,7 @@ def endpoint_of(upstream: Upstream, kept: KeptCredential) -> TokenEndpoint:
     return TokenEndpoint(upstream.web, kept.token_endpoint, kept.issuer, kept.client, upstream.auth)
 
 
-def _is_stale(tokens: Tokens) -> bool:
+def _is_stale(tokens: GrantedTokens) -> bool:
     if tokens.expires_at is None:
         return False
     return time.time() >= tokens.expires_at - min(10.0, (tokens.lifetime or 0.0) / 10)

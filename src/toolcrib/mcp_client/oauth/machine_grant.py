@@ -14,7 +14,7 @@ from toolcrib.mcp_client.oauth.token_request import (
     ACCESS_TOKEN_TYPE,
     EXCHANGE_GRANT,
     TokenEndpoint,
-    Tokens,
+    GrantedTokens,
 )
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from toolcrib.mcp_client.oauth.upstream import Upstream
 
 
-async def machine_token(upstream: Upstream, challenge: Challenge) -> Tokens:
+async def machine_token(upstream: Upstream, challenge: Challenge) -> GrantedTokens:
     """A token by client credentials. Raises `CredentialFailed`."""
     endpoint, form = await _request(upstream, challenge)
     return await endpoint.ask({"grant_type": "client_credentials", **form})
 
 
-async def exchanged_token(upstream: Upstream, challenge: Challenge, own: str) -> Tokens:
+async def exchanged_token(upstream: Upstream, challenge: Challenge, own: str) -> GrantedTokens:
     """A token for the caller's own one. Raises `CredentialFailed`."""
     endpoint, form = await _request(upstream, challenge)
     if upstream.auth.audience is not None:

@@ -30,7 +30,7 @@ _LONGEST_TOKEN: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class GrantedTokens:
     """What a token endpoint gave. The tokens are not in the repr."""
 
     access_token: str = field(repr=False)
@@ -52,7 +52,7 @@ class TokenEndpoint:
         self._client = client
         self._config = config
 
-    async def ask(self, form: dict[str, str]) -> Tokens:
+    async def ask(self, form: dict[str, str]) -> GrantedTokens:
         """Tokens for a grant. Raises `CredentialFailed`, refused when the grant is void."""
         response = await self._post(self._url, form)
         body = _json_object(response)
@@ -110,7 +110,7 @@ class TokenEndpoint:
             ) from None
 
 
-def _tokens(body: dict[str, Any]) -> Tokens:
+def _tokens(body: dict[str, Any]) -> GrantedTokens:
     access: Any = body.get("access_token")
     refresh: Any = body.get("refresh_token")
     if not _is_token(access) or not (refresh is None or _is_token(refresh)):
@@ -120,7 +120,7 @@ def _tokens(body: dict[str, Any]) -> Tokens:
         raise CredentialFailed("the authorization server sent a token that is no bearer token")
     lifetime = _seconds(body.get("expires_in"))
     scope = body.get("scope")
-    return Tokens(
+    return GrantedTokens(
         access,
         refresh,
         None if lifetime is None else time.time() + lifetime,
