@@ -13,8 +13,8 @@ from toolcrib.mcp_client.oauth.sign_in import wanted_scope
 from toolcrib.mcp_client.oauth.token_request import (
     ACCESS_TOKEN_TYPE,
     EXCHANGE_GRANT,
-    TokenEndpoint,
     GrantedTokens,
+    TokenEndpoint,
 )
 
 if TYPE_CHECKING:
