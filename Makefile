@@ -69,7 +69,7 @@ unit: setup ## The fast tests
 
 # They wait for processes and sockets half of their time, so there are more workers than cores.
 fast: setup node ## The fast and the wire tests in one run
-	$(BIN)/pytest -q -n 3 --dist worksteal -m "$(FAST)"
+	scripts/marked.sh "$(FAST)" -n 3 --dist worksteal
 
 wire: setup node ## The tests that speak through real SDKs, servers and agents
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "$(FAST) and wire"
