@@ -17,11 +17,9 @@ pytestmark = [pytest.mark.slow, needs_node]
 @pytest.mark.parametrize(
     "scenario",
     [
-        "auth/metadata-var3",
-        "auth/basic-cimd",
         "auth/scope-step-up",
         "auth/authorization-server-migration",
-        "auth/iss-wrong-issuer",
+        "auth/basic-cimd",
         "auth/client-credentials-jwt",
     ],
 )

@@ -126,7 +126,7 @@ class PrincipalServers:
     async def remount(self, configs: Iterable[McpServerConfig]) -> None:
         """Use other configurations. A connection of an unchanged one is kept."""
         self.configure(configs)
-        for principal, connections in self._of.items():
+        for principal, connections in list(self._of.items()):
             kept = [server for server in connections.servers if server.config in self._configs]
             closed = [server for server in connections.servers if server not in kept]
             connections.servers, connections.refusals = kept, {}
