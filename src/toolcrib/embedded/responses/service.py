@@ -15,7 +15,13 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never, cast, runtime_checkable
 
 from toolcrib.embedded.access import PROCESS_ACCESS
-from toolcrib.embedded.backend import BackendCall, BackendCallResult, BackendMessage, BackendRequest
+from toolcrib.embedded.backend import (
+    BackendCall,
+    BackendCallResult,
+    BackendMessage,
+    BackendRequest,
+    reads_images,
+)
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.responses.compaction import compacted, read_compaction_request
 from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistory, read_history
@@ -32,7 +38,7 @@ from toolcrib.embedded.responses.request import (
 )
 from toolcrib.embedded.responses.writer import FINAL, ActiveResponse, EventLog, ResponseWriter
 from toolcrib.embedded.tools.tool import RequestContext
-from toolcrib.embedded.web.image import ImageReader, fetch_images
+from toolcrib.embedded.web.image import fetch_images
 from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
@@ -283,7 +289,7 @@ class ResponseService:
         request: ResponseRequest,
         history: RequestHistory,
     ) -> tuple[str, dict[str, Any]]:
-        if isinstance(backend, ImageReader):
+        if reads_images(backend):
             await fetch_images(history.conversation.history, self._egress)
         async with AsyncExitStack() as stack:
             tools = await self._kinds.open(request, context, stack)
