@@ -137,7 +137,7 @@ class ResponseLoop:
     def _backend_request(self) -> BackendRequest:
         request = self._request
         return BackendRequest(
-            model=request.model,
+            model=self._backend.name,
             history=self._conversation.history,
             instructions=request.instructions,
             tools=self._tools.backend_tools(
@@ -149,6 +149,7 @@ class ResponseLoop:
             max_output_tokens=request.max_output_tokens,
             temperature=request.temperature,
             top_p=request.top_p,
+            top_logprobs=request.logprob_count,
         )
 
     async def _carry_out(self, calls: list[ProposedCall]) -> bool:

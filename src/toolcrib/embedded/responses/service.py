@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never, cast, runtime_checkable
 
@@ -20,6 +20,7 @@ from toolcrib.embedded.backend import (
     BackendCallResult,
     BackendMessage,
     BackendRequest,
+    has_logprobs,
     reads_images,
 )
 from toolcrib.embedded.faults import invalid
@@ -28,8 +29,10 @@ from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistor
 from toolcrib.embedded.responses.loop import ResponseLoop
 from toolcrib.embedded.responses.repository import missing_response
 from toolcrib.embedded.responses.request import (
+    MAX_METADATA_VALUE,
     Item,
     ResponseRequest,
+    ignored_parameters,
     new_response,
     read_format,
     read_request,
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from toolcrib.egress import EgressPolicy
     from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.backend import BackendInput, ModelBackend
+    from toolcrib.embedded.backend_names import BackendNames, ChosenBackend
     from toolcrib.embedded.responses.repository import ResponseRepository
     from toolcrib.embedded.responses.tools import HostedKinds
 
@@ -110,13 +114,13 @@ class ResponseService:
 
     def __init__(
         self,
-        backends: Mapping[str, ModelBackend],
+        names: BackendNames,
         kinds: HostedKinds,
         repository: ResponseRepository,
         clock: Clock,
         egress: EgressPolicy,
     ) -> None:
-        self._backends = backends
+        self._names = names
         self._kinds = kinds
         self._repository = repository
         self._clock = clock
@@ -145,14 +149,18 @@ class ResponseService:
         Without `is_answered` the backend is not called: the next response continues the input.
         """
         request = read_request(body)
-        backend = self._backend(request.model)
+        chosen = self._names.find(request.model)
+        backend = chosen.backend
+        warnings = _warnings(ignored_parameters(body), chosen)
+        _check_logprobs(request, backend)
         read_format(request.text)
         self._kinds.check(request)
         await self._kinds.check_resources(request, access)
         history = await read_history(
             self._repository, request.items, request.previous_response_id, access, recent
         )
-        response = new_response(request, self._clock(), backend_metadata(backend))
+        metadata = {**backend_metadata(backend), **_warning_metadata(warnings)}
+        response = new_response(request, self._clock(), backend.name, metadata)
         if request.is_stored:
             await self._repository.begin(response, _request_of(body), history, access.owner)
         writer = ResponseWriter(response, EventLog())
@@ -161,7 +169,7 @@ class ResponseService:
         work = self._answered(context, backend, request, history) if is_answered else _unasked()
         answer_task = asyncio.create_task(work)
         task = asyncio.create_task(self._finish(writer, request, answer_task))
-        active = ActiveResponse(writer, history, answer_task, task, access.owner)
+        active = ActiveResponse(writer, history, answer_task, task, access.owner, warnings)
         self._active[response["id"]] = active
         return active
 
@@ -170,7 +178,7 @@ class ResponseService:
     ) -> dict[str, Any]:
         """Compact a conversation. Raises `ApiFault`."""
         request = read_compaction_request(body)
-        self._backend(request.model)
+        self._names.find(request.model)
         history = await read_history(
             self._repository, request.items, request.previous_response_id, access
         )
@@ -179,8 +187,8 @@ class ResponseService:
     async def count(self, body: object, access: ResourceAccess = PROCESS_ACCESS) -> int:
         """Count the input tokens of a request. Raises `ApiFault`."""
         sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
-        request = read_request({"model": next(iter(self._backends)), **sent})
-        backend = self._backend(request.model)
+        request = read_request({"model": self._names.backends[0].name, **sent})
+        backend = self._names.find(request.model).backend
         self._kinds.check(request)
         history = await read_history(
             self._repository, request.items, request.previous_response_id, access
@@ -251,18 +259,6 @@ class ResponseService:
         access.check(active.owner, missing_response(response_id))
         return active
 
-    def _backend(self, model: str) -> ModelBackend:
-        backend = self._backends.get(model)
-        if backend is None:
-            have = ", ".join(sorted(self._backends))
-            raise ApiFault(
-                404,
-                f"The model '{model[:80]}' does not exist here; there is {have}.",
-                code="model_not_found",
-                param="model",
-            )
-        return backend
-
     async def _finish(
         self,
         writer: ResponseWriter,
@@ -317,6 +313,30 @@ async def _outcome(
         case error:
             logger.error("response %s failed", writer.response["id"], exc_info=error)
             return "failed", {"error": _error("The provider failed; see its log.")}
+
+
+def _check_logprobs(request: ResponseRequest, backend: ModelBackend) -> None:
+    if request.logprob_count is not None and not has_logprobs(backend):
+        message = f"The model '{backend.name}' reports no token probabilities here: leave out "
+        raise invalid(
+            message + "'top_logprobs' and the include 'message.output_text.logprobs'.",
+            "top_logprobs" if request.top_logprobs else "include",
+            "unsupported_value",
+        )
+
+
+def _warnings(ignored: Sequence[str], chosen: ChosenBackend) -> tuple[str, ...]:
+    """What the client should know about its request, also written to the log."""
+    warnings = [] if chosen.warning is None else [chosen.warning]
+    if ignored:
+        warnings.append(f"ignored parameters: {', '.join(ignored)}")
+    for warning in warnings:
+        logger.warning("a request for a response: %s", warning)
+    return tuple(warnings)
+
+
+def _warning_metadata(warnings: Sequence[str]) -> dict[str, str]:
+    return {"toolcrib_warning": "; ".join(warnings)[:MAX_METADATA_VALUE]} if warnings else {}
 
 
 def backend_metadata(backend: ModelBackend) -> dict[str, str]:

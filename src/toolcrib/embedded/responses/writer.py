@@ -139,6 +139,7 @@ class ActiveResponse:
     answer_task: asyncio.Task[tuple[str, dict[str, Any]]]
     task: asyncio.Task[None]
     owner: str
+    warnings: tuple[str, ...] = ()
 
     async def stop(self) -> None:
         """Cancel the loop and wait until the response is stored."""
