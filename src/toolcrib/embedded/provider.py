@@ -16,6 +16,7 @@ from toolcrib.embedded.backend_names import BackendNames
 from toolcrib.embedded.containers.repository import ContainerRepository
 from toolcrib.embedded.database import Database, claim_folder
 from toolcrib.embedded.file_repository import FileRepository
+from toolcrib.embedded.responses.content import ContentReader
 from toolcrib.embedded.responses.repository import ResponseRepository
 from toolcrib.embedded.responses.service import ResponseService
 from toolcrib.embedded.responses.tools import HostedKinds
@@ -166,8 +167,9 @@ class EmbeddedProvider:
                 *self._kinds,
             ]
         )
+        content = ContentReader(self.files, reader, self._egress)
         responses = ResponseService(
-            self._names, kinds, ResponseRepository(database), self._clock, self._egress
+            self._names, kinds, ResponseRepository(database), self._clock, content
         )
         self._stack.push_async_callback(responses.close)
         await responses.recover()

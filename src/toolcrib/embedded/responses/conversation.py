@@ -33,6 +33,7 @@ from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.embedded.access import ResourceAccess
+    from toolcrib.embedded.responses.content import ContentResolver
     from toolcrib.embedded.responses.repository import ResponseRepository
 
 
@@ -73,10 +74,13 @@ class ResponseConversation:
         self._recall = recall
         self._names: dict[str, str] = {}
 
-    def read(self, items: Iterable[Item], param: str = "input") -> None:
+    async def read(
+        self, items: Iterable[Item], content: ContentResolver, param: str = "input"
+    ) -> None:
         """Append items. The `ApiFault` names the item that cannot be read."""
         for at, item in enumerate(items):
-            self.history += self._inputs(item, f"{param}[{at}]")
+            place = f"{param}[{at}]"
+            self.history += self._inputs(await content.resolve(item, place), place)
             self.items.append(item)
 
     def _inputs(self, item: Item, param: str) -> list[BackendInput]:
@@ -148,8 +152,18 @@ class ResponseConversation:
         if item["type"] == "apply_patch_call_output":
             text = f"{item.get('status')}: {output}" if output else str(item.get("status"))
             return [BackendCallResult(call_id, APPLY_PATCH, text)]
-        text = output if isinstance(output, str) else _parts_text(output, f"{param}.output")
-        return [BackendCallResult(call_id, self._names[call_id], text, _parsed(text))]
+        if isinstance(output, str):
+            return [BackendCallResult(call_id, self._names[call_id], output, _parsed(output))]
+        text, place = _parts_text(output, f"{param}.output"), f"{param}.output"
+        return [
+            BackendCallResult(
+                call_id,
+                self._names[call_id],
+                text,
+                _parsed(text),
+                images=_images(output, place),
+            )
+        ]
 
     def _denied(self, item: Item) -> list[BackendInput]:
         """A call that a person denied. An approved call has an item of its own."""
@@ -194,13 +208,16 @@ def _said(item: Item, param: str) -> BackendMessage:
     content = item.get("content")
     if isinstance(content, str):
         return BackendMessage(cast(MessageRole, role), content)
-    images = [
+    place = f"{param}.content"
+    text, images = _parts_text(content, place), _images(content, place)
+    return BackendMessage(cast(MessageRole, role), text, images)
+
+
+def _images(content: object, param: str) -> tuple[str, ...]:
+    return tuple(
         str(part["image_url"])
-        for part in _parts(content, f"{param}.content")
-        if part.get("type") == "input_image" and part.get("image_url")
-    ]
-    return BackendMessage(
-        cast(MessageRole, role), _parts_text(content, f"{param}.content"), tuple(images)
+        for part in _parts(content, param)
+        if part.get("type") == "input_image"
     )
 
 
@@ -219,10 +236,8 @@ def _parts_text(content: object, param: str) -> str:
         match part.get("type"):
             case "input_text" | "output_text" | "text" | "refusal" as kind:
                 texts.append(str(part.get("refusal" if kind == "refusal" else "text", "")))
-            case "input_image" | "computer_screenshot":
+            case "input_image":
                 continue
-            case "input_file":
-                texts.append(f"[file {part.get('filename') or part.get('file_id') or ''}]")
             case other:
                 raise invalid(f"Unknown type of part: {str(other)[:80]!r}.", f"{param}[{at}].type")
     return "\n".join(texts)
@@ -400,10 +415,11 @@ async def read_history(
     items: Sequence[Item],
     previous_id: str | None,
     access: ResourceAccess,
+    content: ContentResolver,
     recent: HistoryCache | None = None,
 ) -> RequestHistory:
-    """Read the conversation that a request continues. Raises `ApiFault`, also for a response or an
-    item that the principal may not see.
+    """Read the conversation that a request continues. Raises `ApiFault`, also for a response, an
+    item or a file that the principal may not see.
     """
     before = recent.chain(previous_id) if recent and previous_id else None
     is_stored = before is None
@@ -414,8 +430,8 @@ async def read_history(
     ]
     answers = {item.id: item.answer for item in (*before, *inputs) if item.answer}
     conversation = ResponseConversation(answers.get)
-    conversation.read((item.body for item in before), "previous_response_id")
-    conversation.read(item.body for item in inputs)
+    await conversation.read((item.body for item in before), content, "previous_response_id")
+    await conversation.read((item.body for item in inputs), content)
     return RequestHistory(conversation, _restored(answers), before, inputs, is_stored)
 
 

@@ -111,7 +111,7 @@ class ResponseLoop:
                         thinking.think(piece.text)
                     case BackendText():
                         thinking.end()
-                        message.say(piece.text)
+                        message.say(piece.text, piece.logprobs)
                         texts.append(piece.text)
                     case ProposedCall():
                         proposal.calls.append(piece)

@@ -25,6 +25,7 @@ from toolcrib.embedded.backend import (
 )
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.responses.compaction import compacted, read_compaction_request
+from toolcrib.embedded.responses.content import ContentResolver
 from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistory, read_history
 from toolcrib.embedded.responses.loop import ResponseLoop
 from toolcrib.embedded.responses.repository import missing_response
@@ -46,10 +47,11 @@ from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
-    from toolcrib.egress import EgressPolicy
     from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.backend import BackendInput, ModelBackend
     from toolcrib.embedded.backend_names import BackendNames, ChosenBackend
+    from toolcrib.embedded.responses.compaction import CompactionRequest
+    from toolcrib.embedded.responses.content import ContentReader
     from toolcrib.embedded.responses.repository import ResponseRepository
     from toolcrib.embedded.responses.tools import HostedKinds
 
@@ -84,7 +86,7 @@ async def count_tokens(
         )
         return await backend.count(backend_request) + tools
     texts = [request.instructions] if request.instructions else []
-    images = sum(len(turn.images) for turn in turns if isinstance(turn, BackendMessage))
+    images = sum(len(turn.images) for turn in turns if not isinstance(turn, BackendCall))
     return estimate([*texts, *map(_text, turns)]) + PER_IMAGE * images + tools
 
 
@@ -118,13 +120,13 @@ class ResponseService:
         kinds: HostedKinds,
         repository: ResponseRepository,
         clock: Clock,
-        egress: EgressPolicy,
+        content: ContentReader,
     ) -> None:
         self._names = names
         self._kinds = kinds
         self._repository = repository
         self._clock = clock
-        self._egress = egress
+        self._content = content
         self._active: dict[str, ActiveResponse] = {}
 
     async def recover(self) -> None:
@@ -156,9 +158,8 @@ class ResponseService:
         read_format(request.text)
         self._kinds.check(request)
         await self._kinds.check_resources(request, access)
-        history = await read_history(
-            self._repository, request.items, request.previous_response_id, access, recent
-        )
+        content = self._content_of(access, backend)
+        history = await self._history(request, access, content, recent)
         metadata = {**backend_metadata(backend), **_warning_metadata(warnings)}
         response = new_response(request, self._clock(), backend.name, metadata)
         if request.is_stored:
@@ -179,9 +180,7 @@ class ResponseService:
         """Compact a conversation. Raises `ApiFault`."""
         request = read_compaction_request(body)
         self._names.find(request.model)
-        history = await read_history(
-            self._repository, request.items, request.previous_response_id, access
-        )
+        history = await self._history(request, access, ContentResolver(self._content, access))
         return compacted(history, self._clock())
 
     async def count(self, body: object, access: ResourceAccess = PROCESS_ACCESS) -> int:
@@ -190,9 +189,7 @@ class ResponseService:
         request = read_request({"model": self._names.backends[0].name, **sent})
         backend = self._names.find(request.model).backend
         self._kinds.check(request)
-        history = await read_history(
-            self._repository, request.items, request.previous_response_id, access
-        )
+        history = await self._history(request, access, self._content_of(access, backend))
         return await count_tokens(backend, request, history.conversation.history)
 
     async def retrieve(
@@ -259,6 +256,20 @@ class ResponseService:
         access.check(active.owner, missing_response(response_id))
         return active
 
+    async def _history(
+        self,
+        request: ResponseRequest | CompactionRequest,
+        access: ResourceAccess,
+        content: ContentResolver,
+        recent: HistoryCache | None = None,
+    ) -> RequestHistory:
+        return await read_history(
+            self._repository, request.items, request.previous_response_id, access, content, recent
+        )
+
+    def _content_of(self, access: ResourceAccess, backend: ModelBackend) -> ContentResolver:
+        return ContentResolver(self._content, access, reads_images=reads_images(backend))
+
     async def _finish(
         self,
         writer: ResponseWriter,
@@ -285,8 +296,7 @@ class ResponseService:
         request: ResponseRequest,
         history: RequestHistory,
     ) -> tuple[str, dict[str, Any]]:
-        if reads_images(backend):
-            await fetch_images(history.conversation.history, self._egress)
+        await fetch_images(history.conversation.history, self._content.egress)
         async with AsyncExitStack() as stack:
             tools = await self._kinds.open(request, context, stack)
             return await ResponseLoop(
