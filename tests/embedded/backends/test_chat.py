@@ -411,6 +411,18 @@ async def test_probabilities_of_tokens_come_through(chat: ChatServer) -> None:
     deltas = [event for event in events if event["type"] == "response.output_text.delta"]
     assert [len(event["logprobs"]) for event in deltas] == [2, 0]
     assert body["top_logprobs"] == 1
+    assert body["metadata"] == {}
     with_them, _, without = chat.requests
     assert (with_them["logprobs"], with_them["top_logprobs"]) == (True, 1)
     assert "logprobs" not in without
+
+
+async def test_an_endpoint_without_probabilities_is_named(chat: ChatServer) -> None:
+    """An empty list is not taken for an answer."""
+    chat.says({"content": "hi"})
+    backend = ChatBackend("m", base_url=chat.base_url, retries=0)
+    async with EmbeddedProvider(backend) as provider:
+        response = await provider.client().responses.create(
+            model="m", input="x", include=["message.output_text.logprobs"]
+        )
+    assert response.metadata == {"toolcrib_warning": "the model reported no token probabilities"}

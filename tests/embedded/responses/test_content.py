@@ -103,7 +103,8 @@ async def test_the_text_of_a_pdf_reaches_the_backend_page_by_page() -> None:
         "[end of file pets.pdf]",
     ]
     assert again == BackendMessage("user", text)
-    assert listed[0].to_dict()["content"][1] == {"type": "input_file", "file_id": file.id}
+    item: Any = listed[0].to_dict()
+    assert item["content"][1] == {"type": "input_file", "file_id": file.id}
     assert count.input_tokens > len(text) // 4
 
 

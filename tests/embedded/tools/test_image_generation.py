@@ -126,8 +126,9 @@ async def test_what_cannot_be_drawn_fails_for_the_model_to_read() -> None:
 async def test_what_the_backend_cannot_do_is_refused(tool: Any, param: str) -> None:
     """Before anything is drawn, by its name."""
     async with served(draws(CHART), images=ChartImages()) as (client, puppet):
+        tools: Any = [{**TOOL, **tool}]
         with pytest.raises(BadRequestError) as refused:
-            await client.responses.create(model="puppet", input="x", tools=[{**TOOL, **tool}])
+            await client.responses.create(model="puppet", input="x", tools=tools)
     assert (refused.value.param, puppet.requests) == (f"tools[0].{param}", [])
 
 

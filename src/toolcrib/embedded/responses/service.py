@@ -30,7 +30,6 @@ from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistor
 from toolcrib.embedded.responses.loop import ResponseLoop
 from toolcrib.embedded.responses.repository import missing_response
 from toolcrib.embedded.responses.request import (
-    MAX_METADATA_VALUE,
     Item,
     ResponseRequest,
     ignored_parameters,
@@ -160,11 +159,12 @@ class ResponseService:
         await self._kinds.check_resources(request, access)
         content = self._content_of(access, backend)
         history = await self._history(request, access, content, recent)
-        metadata = {**backend_metadata(backend), **_warning_metadata(warnings)}
-        response = new_response(request, self._clock(), backend.name, metadata)
+        response = new_response(request, self._clock(), backend.name, backend_metadata(backend))
+        writer = ResponseWriter(response, EventLog())
+        for warning in warnings:
+            writer.warn(warning)
         if request.is_stored:
             await self._repository.begin(response, _request_of(body), history, access.owner)
-        writer = ResponseWriter(response, EventLog())
         writer.begin()
         context = RequestContext(writer, access, tuple(history.conversation.items))
         work = self._answered(context, backend, request, history) if is_answered else _unasked()
@@ -343,10 +343,6 @@ def _warnings(ignored: Sequence[str], chosen: ChosenBackend) -> tuple[str, ...]:
     for warning in warnings:
         logger.warning("a request for a response: %s", warning)
     return tuple(warnings)
-
-
-def _warning_metadata(warnings: Sequence[str]) -> dict[str, str]:
-    return {"toolcrib_warning": "; ".join(warnings)[:MAX_METADATA_VALUE]} if warnings else {}
 
 
 def backend_metadata(backend: ModelBackend) -> dict[str, str]:

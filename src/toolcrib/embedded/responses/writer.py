@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcrib.embedded.database import new_id
 from toolcrib.embedded.responses.citations import CitationWriter, CitedText
 from toolcrib.embedded.responses.conversation import StoredItem
-from toolcrib.embedded.responses.request import Item
+from toolcrib.embedded.responses.request import MAX_METADATA_VALUE, Item
 
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import TokenLogprob
     from toolcrib.embedded.responses.conversation import RequestHistory
 
 
+WARNING_KEY: Final = "toolcrib_warning"
+"""The metadata of a response that says what had no effect, or which model answered."""
 FINAL: Final = frozenset({"completed", "failed", "incomplete", "cancelled"})
 _BY_PLACE: Final = "shell_call_command."
 """The only events that identify their item by its index alone."""
@@ -105,6 +107,14 @@ class ResponseWriter:
             "response.output_item.done", {"output_index": index, "item": copy.deepcopy(item)}
         )
 
+    def warn(self, warning: str) -> None:
+        """Name in the metadata what the client asked for and does not get."""
+        metadata: dict[str, str] = self.response["metadata"]
+        known = metadata.get(WARNING_KEY)
+        if known is None or warning not in known:
+            text = "; ".join(filter(None, [known, warning]))
+            metadata[WARNING_KEY] = text[:MAX_METADATA_VALUE]
+
     def end(self, status: str, now: float, **changes: Any) -> list[dict[str, Any]]:
         """Set the last state of the response and return its last events, not yet appended.
 
@@ -165,6 +175,11 @@ class MessageWriter:
         self._annotations: list[dict[str, Any]] = []
         self._logprobs: list[TokenLogprob] = []
         self._shown_logprobs = 0
+
+    @property
+    def has_logprobs(self) -> bool:
+        """Whether the probabilities of some tokens are known."""
+        return bool(self._logprobs)
 
     def say(self, text: str, logprobs: Sequence[TokenLogprob] = ()) -> None:
         """Append text, with the probabilities of its tokens."""
