@@ -15,7 +15,7 @@ from toolcrib.embedded.responses.request import tool_resource
 from toolcrib.embedded.tools.tool import ToolAnswer
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.responses.client_tools import ClientTool
+    from toolcrib.embedded.responses.client_tools import RequestTool
     from toolcrib.embedded.responses.writer import ResponseWriter
 
 MAX_FOUND: Final = 8
@@ -77,7 +77,7 @@ class ToolSearch:
 
     @classmethod
     def of(
-        cls, configs: Iterable[Mapping[str, Any]], client: Sequence[ClientTool], name: str
+        cls, configs: Iterable[Mapping[str, Any]], client: Sequence[RequestTool], name: str
     ) -> ToolSearch | None:
         """The search of a request, if it has one. That of a client hides tools as well."""
         if not any(config.get("type") == TOOL_SEARCH for config in configs):
@@ -87,7 +87,7 @@ class ToolSearch:
 
     def defer(
         self,
-        client: Iterable[ClientTool],
+        client: Iterable[RequestTool],
         hosted: Iterable[tuple[BackendTool, Mapping[str, Any]]],
     ) -> None:
         """Hide the deferred ones of these tools."""

@@ -13,7 +13,7 @@ from toolcrib.embedded.responses.client_tools import (
     CLIENT_TYPES,
     LOADING_ITEMS,
     TOOL_SEARCH,
-    ClientTool,
+    RequestTool,
     is_client_tool,
     loaded_tools,
     read_client_tools,
@@ -121,7 +121,7 @@ class OpenTools:
 
     def __init__(
         self,
-        client: Sequence[ClientTool],
+        client: Sequence[RequestTool],
         hosted: Sequence[_HostedFunction],
         chosen: ToolChoice,
         search: ToolSearch | None = None,
@@ -167,7 +167,7 @@ class OpenTools:
         """Whether something has to be proposed."""
         return self._chosen.mode(has_called=has_called)
 
-    def client_tool(self, name: str) -> ClientTool | None:
+    def client_tool(self, name: str) -> RequestTool | None:
         """The client tool of this name."""
         return self._client.get(name)
 
@@ -179,14 +179,14 @@ class OpenTools:
         return None if hosted is None else partial(hosted.tool.run, hosted.own_name)
 
 
-def _declared(configs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[ClientTool, str]]:
+def _declared(configs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[RequestTool, str]]:
     for at, config in enumerate(configs):
         param = f"tools[{at}]"
         for tool in read_client_tools(config, param):
             yield tool, param
 
 
-def _loaded(items: Iterable[Mapping[str, Any]]) -> Iterator[ClientTool]:
+def _loaded(items: Iterable[Mapping[str, Any]]) -> Iterator[RequestTool]:
     """The tools that items of the conversation bring."""
     for item in items:
         if item.get("type") in LOADING_ITEMS:
