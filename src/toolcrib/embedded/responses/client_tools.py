@@ -90,7 +90,7 @@ def flat_name(namespace: str | None, name: str) -> str:
 
 def is_client_tool(config: Mapping[str, Any]) -> bool:
     """Whether the client runs this tool of a request."""
-    type_ = config.get("type")
+    type_ = str(config.get("type"))
     return type_ in CLIENT_TYPES or (type_ == TOOL_SEARCH and config.get("execution") == "client")
 
 
@@ -127,7 +127,10 @@ def _namespace(config: Mapping[str, Any], param: str) -> list[RequestTool]:
     tools: list[RequestTool] = []
     for at, member in enumerate(cast(list[object], members)):
         place = f"{param}.tools[{at}]"
-        if not isinstance(member, dict) or cast(dict[str, Any], member).get("type") not in NAMED:
+        if (
+            not isinstance(member, dict)
+            or str(cast(dict[str, Any], member).get("type")) not in NAMED
+        ):
             raise invalid("A namespace holds function and custom tools only.", f"{place}.type")
         tool = _named_tool(cast(dict[str, Any], member), place)
         shown = tool.declaration
@@ -188,7 +191,7 @@ def loaded_tools(item: Mapping[str, Any], param: str) -> list[RequestTool]:
     for at, config in enumerate(cast(list[object], listed)):
         place = f"{param}.tools[{at}]"
         facts = cast(dict[str, Any], config) if isinstance(config, dict) else {}
-        if facts.get("type") in CLIENT_TYPES:
+        if str(facts.get("type")) in CLIENT_TYPES:
             tools += read_client_tools(facts, place)
         elif item.get("execution") != "server":
             raise invalid(

@@ -296,7 +296,9 @@ class ResponseService:
         request: ResponseRequest,
         history: RequestHistory,
     ) -> tuple[str, dict[str, Any]]:
-        await fetch_images(history.conversation.history, self._content.egress)
+        turns = history.conversation.history
+        if any(turn.images for turn in turns if not isinstance(turn, BackendCall)):
+            await fetch_images(turns, self._content.egress)
         async with AsyncExitStack() as stack:
             tools = await self._kinds.open(request, context, stack)
             return await ResponseLoop(

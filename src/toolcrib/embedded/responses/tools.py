@@ -70,7 +70,7 @@ class HostedKinds:
     def check(self, request: ResponseRequest) -> None:
         """Raises `ApiFault` for an invalid or unsupported tool of a request."""
         for at, config in enumerate(request.tools or []):
-            param, type_ = f"tools[{at}]", config.get("type")
+            param, type_ = f"tools[{at}]", str(config.get("type"))
             if is_client_tool(config) or type_ == TOOL_SEARCH:
                 continue
             if type_ not in self._by_type:
@@ -109,8 +109,10 @@ class HostedKinds:
                 shown = replace(function, name=_free_name(function.name, taken))
                 taken.add(shown.name)
                 hosted.append(_HostedFunction(shown, function.name, tool, config))
-        search = ToolSearch.of(configs, client, _free_name(TOOL_SEARCH, taken))
-        if search is not None:
+        search: ToolSearch | None = None
+        if any(config["type"] == TOOL_SEARCH for config in configs):
+            is_clients = any(tool.type == TOOL_SEARCH for tool in client)
+            search = ToolSearch(None if is_clients else _free_name(TOOL_SEARCH, taken))
             search.defer(client, [(each.function, each.config) for each in hosted])
             search.load(context.items)
         return OpenTools(client, hosted, read_choice(request), search)
