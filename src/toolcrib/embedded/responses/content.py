@@ -32,6 +32,8 @@ MAX_FILES: Final = 20
 MAX_FILE_BYTES: Final = 50 * 1024 * 1024
 MAX_CHARACTERS: Final = 2_000_000
 """The most text of all files of one request, with the conversation that it continues."""
+CONTENT_SECONDS: Final = 120
+"""The most time for all files of one request."""
 _CACHED_CHARACTERS: Final = 2 * MAX_CHARACTERS
 _TOO_LARGE: Final = f"A file has more than {MAX_FILE_BYTES} bytes."
 _FILE: Final = DownloadKind("A file", "input.file_url", _TOO_LARGE)
