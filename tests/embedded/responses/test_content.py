@@ -25,7 +25,7 @@ from toolcrib.embedded import (
     EmbeddedProvider,
 )
 from toolcrib.embedded.backends.chat import ChatBackend
-from toolcrib.embedded.responses import content, service
+from toolcrib.embedded.responses import content
 
 pytestmark = pytest.mark.wire
 
@@ -197,7 +197,7 @@ async def test_files_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_files_of_a_request_have_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that never answers holds up nobody for long."""
-    monkeypatch.setattr(service, "CONTENT_SECONDS", 0.05)
+    monkeypatch.setattr(content, "CONTENT_SECONDS", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/a.txt"
         part = {"type": "input_file", "file_url": address}

@@ -25,7 +25,7 @@ from toolcrib.embedded.backend import (
 )
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.responses.compaction import compacted, read_compaction_request
-from toolcrib.embedded.responses.content import CONTENT_SECONDS, ContentResolver
+from toolcrib.embedded.responses.content import ContentResolver
 from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistory, read_history
 from toolcrib.embedded.responses.loop import ResponseLoop
 from toolcrib.embedded.responses.repository import missing_response
@@ -263,17 +263,9 @@ class ResponseService:
         content: ContentResolver,
         recent: HistoryCache | None = None,
     ) -> RequestHistory:
-        earlier = request.previous_response_id
-        try:
-            async with asyncio.timeout(CONTENT_SECONDS):
-                return await read_history(
-                    self._repository, request.items, earlier, access, content, recent
-                )
-        except TimeoutError:
-            message = (
-                f"Reading the files of this request takes more than {CONTENT_SECONDS} seconds."
-            )
-            raise invalid(message, "input") from None
+        return await read_history(
+            self._repository, request.items, request.previous_response_id, access, content, recent
+        )
 
     def _content_of(self, access: ResourceAccess, backend: ModelBackend) -> ContentResolver:
         return ContentResolver(self._content, access, reads_images=reads_images(backend))
