@@ -23,8 +23,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     Annotations,
     CallToolResult,
-    Completion,
     CompleteResult,
+    Completion,
     EmptyResult,
     GetPromptResult,
     Icon,
@@ -113,7 +113,7 @@ async def call_tool(ctx: Any, params: Any) -> CallToolResult:
         link = ResourceLink(type="resource_link", uri="hidden://report", name="report")
         return CallToolResult(content=[link])
     if params.name == "touch":
-        uri = (params.arguments or {})["uri"]
+        uri = str(params.arguments["uri"])
         await BUS.publish(ResourceUpdated(uri=uri))
         if uri in SUBSCRIBED:
             update = ResourceUpdatedNotificationParams(uri=uri)

@@ -28,8 +28,8 @@ from mcp_types import (
 from tests.helpers.patience import PATIENCE
 from tests.mcp_client.mounted_servers import Era, terms
 from tests.node.peers import MODULES, command, needs_node
-from toolcrib.approval.policy import Policy, Rule
 from toolcrib.approval.pattern import Glob
+from toolcrib.approval.policy import Policy, Rule
 from toolcrib.mcp_client import StdioServerConfig
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.principal import OWNER, Principal
@@ -113,14 +113,18 @@ async def test_what_a_server_gives_is_what_clients_get(era: Era, mode: str) -> N
     readme = listed[0]
     assert [each.uri for each in listed] == ["notes://readme", "notes://two"]
     assert (readme.title, readme.size, readme.mime_type) == ("Read me", 12, "text/plain")
-    assert readme.annotations and readme.annotations.priority == 0.5
-    assert readme.icons and readme.icons[0].src == "https://example.org/note.png"
+    assert readme.annotations
+    assert readme.annotations.priority == 0.5
+    assert readme.icons
+    assert readme.icons[0].src == "https://example.org/note.png"
     assert readme.meta == {"org.example/kind": "note"}
     assert (template.uri_template, template.title) == ("notes://days/{day}", "A day")
     assert (prompt.name, prompt.title) == ("notes_sum_up", "Sum up")
-    assert prompt.arguments and prompt.arguments[0].required
+    assert prompt.arguments
+    assert prompt.arguments[0].required
     content = got.messages[0].content
-    assert isinstance(content, TextContent) and content.text == "Sum up tea."
+    assert isinstance(content, TextContent)
+    assert content.text == "Sum up tea."
     assert completed.completion.values == ["t-1", "t-2"]
     assert days.completion.values == ["m-1", "m-2"]
     assert texts == ["the text of notes://readme", "the text of notes://days/monday"]
@@ -171,8 +175,8 @@ async def test_the_policy_decides_about_reads() -> None:
             await gate.client.read_resource("notes://two")
         with pytest.raises(MCPError, match="no prompts"):
             await gate.client.get_prompt("notes_sum_up", {"topic": "tea"})
+        ref = PromptReference(type="ref/prompt", name="notes_sum_up")
         with pytest.raises(MCPError, match="Unknown prompt"):
-            ref = PromptReference(type="ref/prompt", name="notes_sum_up")
             await gate.client.complete(ref, {"name": "topic", "value": "t"})
 
     assert listed == ["notes://readme"]
@@ -227,7 +231,8 @@ async def test_a_link_in_a_result_can_be_read() -> None:
 
     assert text == "the text of hidden://report"
     assert calls[-1] == ("resources.read", "mcp:notes", "completed")
-    assert elsewhere.failure is not None and elsewhere.failure.kind == "not_found"
+    assert elsewhere.failure is not None
+    assert elsewhere.failure.kind == "not_found"
 
 
 async def test_secrets_of_a_server_are_in_no_list_and_no_content() -> None:
@@ -244,20 +249,23 @@ async def test_secrets_of_a_server_are_in_no_list_and_no_content() -> None:
 
 @pytest.mark.parametrize("era", ["newer", "older"])
 async def test_updates_reach_subscribers_of_the_stateless_protocol(era: Era) -> None:
-    """Those of the URI that a client listens to, and no other; the server is told when nobody
-    listens any more.
+    """Those of the URI that a client listens to, and no other; an older server is subscribed to
+    that URI alone.
     """
-    async with gateway(peer("notes", era, "notes://two")) as gate:
-        async with gate.client.listen(resource_subscriptions=["notes://readme"]) as changes:
-            await gate.client.call_tool("notes_touch", {"uri": "notes://two"})
-            touched = await gate.client.call_tool("notes_touch", {"uri": "notes://readme"})
-            async with asyncio.timeout(PATIENCE):
-                event = await anext(aiter(changes))
+    async with (
+        gateway(peer("notes", era, "notes://two")) as gate,
+        gate.client.listen(resource_subscriptions=["notes://readme"]) as changes,
+    ):
+        await gate.client.call_tool("notes_touch", {"uri": "notes://two"})
+        touched = await gate.client.call_tool("notes_touch", {"uri": "notes://readme"})
+        async with asyncio.timeout(PATIENCE):
+            event = await anext(aiter(changes))
 
     assert event == ResourceUpdated("notes://readme")
     if era == "older":
         content = touched.content[0]
-        assert isinstance(content, TextContent) and content.text == "notes://readme"
+        assert isinstance(content, TextContent)
+        assert content.text == "notes://readme"
 
 
 @pytest.mark.parametrize("era", ["newer", "older"])
@@ -324,7 +332,8 @@ async def test_the_reference_server_comes_through_whole() -> None:
         uris = [block.uri for block in linked.content if block.type == "resource_link"]
         read = [(await gate.client.read_resource(uri)).contents[0] for uri in uris]
 
-    assert len(resources) >= 7 and all(texts)
+    assert len(resources) >= 7
+    assert all(texts)
     assert {each.uri_template for each in templates} >= {
         "demo://resource/dynamic/text/{resourceId}",
         "demo://resource/dynamic/blob/{resourceId}",

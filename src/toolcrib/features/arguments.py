@@ -29,7 +29,7 @@ MAX_COMPLETIONS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class ArgumentCompletion:
     """The values that complete the beginning of an argument. `total` counts those left out too."""
 
     values: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Completion:
     has_more: bool = False
 
     @classmethod
-    def of(cls, values: Iterable[str]) -> Completion:
+    def of(cls, values: Iterable[str]) -> ArgumentCompletion:
         """As many of the values as the protocol allows."""
         listed = list(values)
         kept = tuple(str(value) for value in listed[:MAX_COMPLETIONS])
@@ -45,7 +45,7 @@ class Completion:
 
 
 @dataclass(frozen=True)
-class FunctionArguments:
+class FeatureArguments:
     """The arguments of the function behind a resource or a prompt."""
 
     function: Callable[..., Any]
@@ -134,7 +134,9 @@ class FunctionArguments:
             _choices(self._types[argument.name]) for argument in self.signature.arguments
         )
 
-    async def complete(self, name: str, value: str, arguments: Mapping[str, str]) -> Completion:
+    async def complete(
+        self, name: str, value: str, arguments: Mapping[str, str]
+    ) -> ArgumentCompletion:
         """The values that begin with `value`; those of a function are given as they are."""
         source = self.completions.get(name)
         if source is None:
@@ -142,10 +144,12 @@ class FunctionArguments:
             source = _choices(annotation) if annotation is not None else ()
         if not callable(source):
             begin = value.casefold()
-            return Completion.of(each for each in source if each.casefold().startswith(begin))
+            return ArgumentCompletion.of(
+                each for each in source if each.casefold().startswith(begin)
+            )
         takes_both = len(inspect.signature(source).parameters) > 1
         values = source(value, dict(arguments)) if takes_both else source(value)
-        return Completion.of(await values if inspect.isawaitable(values) else values)
+        return ArgumentCompletion.of(await values if inspect.isawaitable(values) else values)
 
 
 def _choices(annotation: Any) -> tuple[str, ...]:

@@ -15,17 +15,18 @@ from typing import Any, Final, TypeAlias, TypedDict, cast
 from pydantic_core import to_jsonable_python
 
 from toolcrib.errors import CallEnded, InvalidTool
-from toolcrib.features.arguments import Completions, FunctionArguments
+from toolcrib.features.arguments import Completions, FeatureArguments
 from toolcrib.features.content import prompt_value, resource_value, value_text
 from toolcrib.features.uri_template import UriTemplate
 from toolcrib.tools.context import ToolContext
 from toolcrib.tools.invoke import is_async
 from toolcrib.tools.result import ToolResult
+from toolcrib.tools.rules import RESERVED_NAMES
 from toolcrib.tools.tool import Tool
 
 READ_RESOURCE: Final = "resources.read"
 GET_PROMPT: Final = "prompts.get"
-FEATURE_TOOLS: Final = frozenset({READ_RESOURCE, GET_PROMPT})
+FEATURE_TOOLS: Final = RESERVED_NAMES
 """The names of the tools behind reads, for policies and records."""
 
 READ_SCHEMA: Final[Mapping[str, Any]] = {
@@ -90,12 +91,12 @@ class ServedResource:
     requires_approval: bool = False
     timeout: float | None = None
     template: UriTemplate = field(init=False)
-    arguments: FunctionArguments = field(init=False)
+    arguments: FeatureArguments = field(init=False)
     tool: Tool[Any, Any] = field(init=False)
 
     def __post_init__(self) -> None:
         template = UriTemplate(self.uri)
-        arguments = FunctionArguments(
+        arguments = FeatureArguments(
             self.function, f"resource {self.uri!r}", dict(self.completions)
         )
         _check_variables(template, arguments)
@@ -144,13 +145,11 @@ class ServedPrompt:
     completions: Completions = field(default_factory=dict[str, Any])
     requires_approval: bool = False
     timeout: float | None = None
-    arguments: FunctionArguments = field(init=False)
+    arguments: FeatureArguments = field(init=False)
     tool: Tool[Any, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        arguments = FunctionArguments(
-            self.function, f"prompt {self.name!r}", dict(self.completions)
-        )
+        arguments = FeatureArguments(self.function, f"prompt {self.name!r}", dict(self.completions))
         arguments.check()
         object.__setattr__(self, "arguments", arguments)
         handler = _prompter(self.function, arguments, self.description)
@@ -247,7 +246,7 @@ def _check_text(owner: str, name: str, text: object) -> None:
         raise InvalidTool(f"{owner}: {name} must be text that can be printed, not {text!r}")
 
 
-def _check_variables(template: UriTemplate, arguments: FunctionArguments) -> None:
+def _check_variables(template: UriTemplate, arguments: FeatureArguments) -> None:
     arguments.check()
     named = {argument.name: argument for argument in arguments.signature.arguments}
     for variable in template.variables:
@@ -270,7 +269,7 @@ def _check_variables(template: UriTemplate, arguments: FunctionArguments) -> Non
 def _reader(
     function: Callable[..., Any],
     template: UriTemplate,
-    arguments: FunctionArguments,
+    arguments: FeatureArguments,
     mime_type: str | None,
 ) -> Callable[..., Any]:
     def keywords(uri: str, context: ToolContext) -> dict[str, Any]:
@@ -298,7 +297,7 @@ def _reader(
 
 
 def _prompter(
-    function: Callable[..., Any], arguments: FunctionArguments, description: str | None
+    function: Callable[..., Any], arguments: FeatureArguments, description: str | None
 ) -> Callable[..., Any]:
     def shaped(result: object) -> ToolResult[Any]:
         return _shaped(result, lambda plain: prompt_value(plain, description))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, Generic, ParamSpec, TypeGuard, TypeVar, Unpack, overload
 
 from toolcrib.features.declaration import (
     Feature,
@@ -41,6 +41,11 @@ class FunctionFeature(Generic[P, R]):
 
 AnyFeature = FunctionFeature[..., Any] | ServedResource | ServedPrompt
 """A resource or a prompt, decorated or declared."""
+
+
+def is_feature(value: object) -> TypeGuard[AnyFeature]:
+    """Whether something is a resource or a prompt."""
+    return isinstance(value, FunctionFeature | ServedResource | ServedPrompt)
 
 
 def as_feature(feature: AnyFeature) -> Feature:

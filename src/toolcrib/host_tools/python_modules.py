@@ -19,8 +19,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from toolcrib.errors import InvalidTool, describe_error
-from toolcrib.features.declaration import ServedPrompt, ServedResource
-from toolcrib.features.decorator import FunctionFeature
 from toolcrib.tools.decorator import FunctionTool
 from toolcrib.tools.tool import Tool
 
@@ -228,12 +226,15 @@ def features_of(target: object) -> list[AnyFeature]:
 
 
 def _is_feature(member: object) -> TypeGuard[AnyFeature]:
-    return isinstance(member, FunctionFeature | ServedResource | ServedPrompt)
+    # A module that has one has imported this: a command that lists tools need not.
+    decorator: Any = sys.modules.get("toolcrib.features.decorator")
+    return decorator is not None and decorator.is_feature(member)
 
 
 def _module_of(feature: AnyFeature) -> str:
-    function = feature if isinstance(feature, FunctionFeature) else feature.function
-    return function.__module__
+    from toolcrib.features.decorator import as_feature
+
+    return as_feature(feature).function.__module__
 
 
 def _decorated(module: ModuleType) -> list[AnyTool]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 import anyio
 
 from toolcrib.errors import CallEnded
-from toolcrib.features.arguments import Completion
+from toolcrib.features.arguments import ArgumentCompletion
 from toolcrib.features.content import value_text
 from toolcrib.features.declaration import (
     GET_PROMPT,
@@ -255,11 +255,11 @@ class RemoteFeatures:
 
     async def complete(
         self, ref: Mapping[str, str], argument: Mapping[str, str], known: Mapping[str, str]
-    ) -> Completion:
+    ) -> ArgumentCompletion:
         """Complete an argument of a prompt or template, by the server's own name or template."""
         connection = self._connection
         if connection is None or getattr(connection.capabilities, "completions", None) is None:
-            return Completion()
+            return ArgumentCompletion()
         from mcp import MCPError
 
         try:
@@ -271,10 +271,10 @@ class RemoteFeatures:
                 )
         except (MCPError, TimeoutError, ValueError) as error:
             logger.info("the MCP server %r completed nothing: %s", self.name, type(error).__name__)
-            return Completion()
+            return ArgumentCompletion()
         completion = answer.completion
         values = tuple(_clean(value, self._scrubber) for value in completion.values[:100])
-        return Completion(values, completion.total, bool(completion.has_more))
+        return ArgumentCompletion(values, completion.total, bool(completion.has_more))
 
     async def _asked(
         self,

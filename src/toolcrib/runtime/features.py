@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from toolcrib.approval.rule import Subject
 from toolcrib.errors import CallEnded
-from toolcrib.features.arguments import Completion
+from toolcrib.features.arguments import ArgumentCompletion
 from toolcrib.features.declaration import (
     GET_PROMPT,
     READ_RESOURCE,
@@ -161,7 +161,7 @@ class Features:
         ref: Mapping[str, str],
         argument: Mapping[str, str],
         known: Mapping[str, str],
-    ) -> Completion | None:
+    ) -> ArgumentCompletion | None:
         """Complete an argument of a prompt (`ref` has its name) or of a template (its `uri`); None
         when there is no such prompt or template, or the policy denies it to the principal.
         """
@@ -182,7 +182,7 @@ class Features:
                 return await feature.arguments.complete(
                     argument["name"], argument.get("value", ""), known
                 )
-        return Completion() if key in listing.resources else None
+        return ArgumentCompletion() if key in listing.resources else None
 
     async def subscribe(self, session_id: str, who: Principal, uri: str) -> None:
         """Hear of updates of a resource until `unsubscribe`. Raises `CallEnded`."""
