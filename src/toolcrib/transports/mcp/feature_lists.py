@@ -57,7 +57,7 @@ class FeatureListHandler:
         """The methods that the author of the server answers."""
 
     def offers(self, kind: str) -> bool:
-        """Whether clients are told of `resources`, `prompts` or `completions`."""
+        """Whether there are `resources` or `completions`, or some may come with a server."""
         method = "completion/complete" if kind == "completions" else f"{kind}/list"
         if method in self.added:
             return True

@@ -212,8 +212,9 @@ class McpServer:
 
 
 class _Sdk(Server[Any]):
-    """The server of the SDK, which always announces list-changed notifications, and prompts,
-    completions and subscriptions only where there may be some.
+    """The server of the SDK, which always announces list-changed notifications, and completions
+    and subscriptions only where there is something to complete or to subscribe to. Prompts may be
+    registered at any time, and clients are told then.
     """
 
     def __init__(self, features: FeatureListHandler, name: str, **options: Any) -> None:
@@ -223,9 +224,7 @@ class _Sdk(Server[Any]):
     def get_capabilities(self, *args: Any, **options: Any) -> ServerCapabilities:
         capabilities = super().get_capabilities(*args, **options)
         offers = self._features.offers
-        absent: dict[str, Any] = {
-            kind: None for kind in ("prompts", "completions") if not offers(kind)
-        }
+        absent: dict[str, Any] = {} if offers("completions") else {"completions": None}
         resources = capabilities.resources
         if resources is not None and not offers("resources"):
             # There are links to whole results, and nothing to subscribe to.
