@@ -104,7 +104,7 @@ async def complete(ctx: Any, params: Any) -> CompleteResult:
 
 async def list_tools(ctx: Any, params: Any) -> ListToolsResult:
     schema = {"type": "object"}
-    names = ("link", "touch", "grow")
+    names = ("link", "touch", "grow", "die")
     return ListToolsResult(tools=[Tool(name=name, input_schema=schema) for name in names])
 
 
@@ -112,13 +112,16 @@ async def call_tool(ctx: Any, params: Any) -> CallToolResult:
     if params.name == "link":
         link = ResourceLink(type="resource_link", uri="hidden://report", name="report")
         return CallToolResult(content=[link])
+    if params.name == "die":
+        os._exit(1)
     if params.name == "touch":
         uri = str(params.arguments["uri"])
         await BUS.publish(ResourceUpdated(uri=uri))
         if uri in SUBSCRIBED:
             update = ResourceUpdatedNotificationParams(uri=uri)
             await ctx.session.send_notification(ResourceUpdatedNotification(params=update))
-    else:
+        return CallToolResult(content=[TextContent(type="text", text=" ".join(sorted(SUBSCRIBED)))])
+    for _ in range((params.arguments or {}).get("times", 1)):
         EXTRA.append(Resource(uri=f"notes://grown/{len(EXTRA)}", name="grown"))
         await BUS.publish(ResourcesListChanged())
         if ERA == "older":

@@ -49,7 +49,8 @@ GET_SCHEMA: Final[Mapping[str, Any]] = {
     "additionalProperties": False,
 }
 
-_SOURCE: Final = "host"
+OWN_SOURCE: Final = "host"
+"""The source of the tools behind the application's own resources and prompts."""
 
 
 class FeatureFacts(TypedDict, total=False):
@@ -198,7 +199,7 @@ def missing_feature(name: str) -> Tool[Any, Any]:
         handler=refuse,
         calling="input",
         json_schema=READ_SCHEMA if name == READ_RESOURCE else GET_SCHEMA,
-        source=_SOURCE,
+        source=OWN_SOURCE,
         is_read_only=True,
         is_idempotent=True,
     )
@@ -230,7 +231,7 @@ def _tool(
         handler=handler,
         calling="input",
         json_schema=schema,
-        source=_SOURCE,
+        source=OWN_SOURCE,
         is_read_only=True,
         is_idempotent=True,
         requires_approval=feature.requires_approval,

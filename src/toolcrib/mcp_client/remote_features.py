@@ -54,7 +54,8 @@ MAX_FEATURES: Final = 5_000
 MAX_LIST_BYTES: Final = 4_000_000
 MAX_LINKS: Final = 10_000
 """How many resource links in results of a server are remembered, over all sessions."""
-LIST_SECONDS: Final = 20.0
+LIST_SECONDS: Final = 10.0
+RELAY_SECONDS: Final = 0.1
 RETRY_SECONDS: Final = 30.0
 """A list that failed is asked for again after this time."""
 _NOT_FOUND: Final = (-32002, -32602)
@@ -105,7 +106,8 @@ class RemoteFeatures:
         self._scrubber = Scrubber([])
         self._tools: dict[str, Tool[Any, Any]] = {}
         self._lists: dict[FeatureList, tuple[tuple[RemoteFeature, ...], float]] = {}
-        self._listing = asyncio.Lock()
+        self._listing = {name: asyncio.Lock() for name in FEATURE_LISTS}
+        self._told: dict[FeatureChange, asyncio.TimerHandle] = {}
         self._links: OrderedDict[tuple[str, str], str] = OrderedDict()
         self.subscriptions = RemoteSubscriptions(self._updated)
 
@@ -137,16 +139,15 @@ class RemoteFeatures:
                 self.on_change(change)
 
     def disconnected(self) -> None:
-        """The server cannot be asked; its lists are empty until it is back."""
-        if self._connection is None:
-            return
-        changes = [
-            each for each in (RESOURCES_CHANGED, PROMPTS_CHANGED) if self.may_have(each.kind)
-        ]
+        """The server cannot be asked; its lists stay as they were until it is back."""
         self._connection = None
-        self._lists.clear()
         self.subscriptions.disconnected()
-        for change in changes:
+
+    def removed(self) -> None:
+        """The server is not mounted any more."""
+        self.disconnected()
+        self._lists.clear()
+        for change in (RESOURCES_CHANGED, PROMPTS_CHANGED):
             self.on_change(change)
 
     def may_have(self, kind: str) -> bool:
@@ -155,12 +156,18 @@ class RemoteFeatures:
         return connection is None or getattr(connection.capabilities, kind, None) is not None
 
     def hear(self, change: FeatureChange) -> None:
-        """The server said that something changed."""
-        if change.kind == "updated":
-            self._updated(change.uri or "")
-            return
-        for name in ("prompts",) if change.kind == "prompts" else ("resources", "templates"):
-            self._lists.pop(name, None)
+        """The server said that something changed. Clients are told of each change soon, and not
+        more often, however often the server says it.
+        """
+        if change.kind != "updated":
+            for name in ("prompts",) if change.kind == "prompts" else ("resources", "templates"):
+                self._lists.pop(name, None)
+        if change not in self._told and len(self._told) < MAX_FEATURES:
+            loop = asyncio.get_running_loop()
+            self._told[change] = loop.call_later(RELAY_SECONDS, self._tell, change)
+
+    def _tell(self, change: FeatureChange) -> None:
+        del self._told[change]
         self.on_change(change)
 
     @property
@@ -169,8 +176,8 @@ class RemoteFeatures:
         return tuple(id(self._lists[name][0]) for name in FEATURE_LISTS if name in self._lists)
 
     def tool(self, name: str) -> Tool[Any, Any] | None:
-        """The tool behind a read, `resources.read` or `prompts.get`; None while it is away."""
-        if self._identity is None or self._connection is None:
+        """The tool behind a read; None for a server that was never connected."""
+        if self._identity is None:
             return None
         if name not in self._tools:
             self._tools[name] = self._tool(name, self._identity)
@@ -191,13 +198,12 @@ class RemoteFeatures:
 
     async def listed(self, name: FeatureList) -> Sequence[RemoteFeature]:
         """A list of the server, empty when there is none. A list that fails is logged."""
-        async with self._listing:
-            connection = self._connection
+        async with self._listing[name]:
+            connection, kept = self._connection, self._lists.get(name)
+            if kept is not None and (connection is None or time.monotonic() < kept[1]):
+                return kept[0]
             if connection is None or not _has(connection, name):
                 return ()
-            kept = self._lists.get(name)
-            if kept is not None and time.monotonic() < kept[1]:
-                return kept[0]
             until = float("inf")
             try:
                 with anyio.fail_after(LIST_SECONDS):
@@ -251,6 +257,7 @@ class RemoteFeatures:
         answer = await self._asked(
             lambda client: client.get_prompt(own, dict(arguments)), context, identity
         )
+        self.note_links(context.session_id, [message.content for message in answer.messages])
         return self._result(answer, ("description", "messages", "_meta"), context)
 
     async def complete(
@@ -316,7 +323,7 @@ class RemoteFeatures:
         return ToolResult(value=value, message=value_text(value))
 
     def _updated(self, uri: str) -> None:
-        self.on_change(FeatureChange("updated", uri))
+        self.hear(FeatureChange("updated", uri))
 
 
 _DESCRIPTIONS: Final[Mapping[str, str]] = {

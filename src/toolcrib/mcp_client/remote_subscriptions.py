@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 MAX_SUBSCRIPTIONS: Final = 500
 """How many URIs of one server may be subscribed to."""
 _ANSWER_SECONDS: Final = 20.0
+_FIRST_PAUSE: Final = 1.0
+_MAX_PAUSE: Final = 30.0
 
 
 class RemoteSubscriptions:
@@ -48,7 +50,8 @@ class RemoteSubscriptions:
                 "unavailable", f"At most {MAX_SUBSCRIPTIONS} URIs can be subscribed to."
             )
         self._wanted[uri] += 1
-        if uri in self._tasks or connection is None:
+        task = self._tasks.get(uri)
+        if connection is None or (task is not None and not task.done()):
             return
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
@@ -89,16 +92,21 @@ class RemoteSubscriptions:
         return agreed
 
     async def _hold(self, connection: Connection, uri: str, agreed: asyncio.Future[None]) -> None:
+        """Keep a subscription, and begin it again when its stream ends before the connection."""
+        pause = _FIRST_PAUSE
         try:
-            await connection.ask(lambda client: self._subscribed(client, uri, agreed))
-        except asyncio.CancelledError:
-            if not agreed.done():
-                agreed.cancel()
-            raise
-        except Exception as error:
-            if not agreed.done():
-                agreed.set_exception(error)
-            logger.info("a subscription at a mounted server ended: %s", type(error).__name__)
+            while not connection.is_over:
+                try:
+                    await connection.ask(lambda client: self._subscribed(client, uri, agreed))
+                except Exception as error:
+                    if not agreed.done():
+                        agreed.set_exception(error)
+                        return
+                    logger.info("a subscription at a server ended: %s", type(error).__name__)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _MAX_PAUSE)
+        finally:
+            agreed.cancel()
 
     async def _subscribed(self, client: Client, uri: str, agreed: asyncio.Future[None]) -> None:
         from mcp.shared.subscriptions import ResourceUpdated

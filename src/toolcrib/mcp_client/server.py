@@ -99,7 +99,7 @@ class MountedServer:
         """End the connection, and the server's program if there is one. Running calls fail."""
         self._is_closed = True
         self._was_attempted.set()
-        self.features.subscriptions.disconnected()
+        self.features.disconnected()
         if self._task is None:
             return
         if self._connection is not None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from toolcrib.approval.rule import Subject
@@ -18,14 +20,18 @@ from toolcrib.errors import CallEnded
 from toolcrib.features.arguments import ArgumentCompletion
 from toolcrib.features.declaration import (
     GET_PROMPT,
+    OWN_SOURCE,
     READ_RESOURCE,
     ServedPrompt,
     missing_feature,
 )
 from toolcrib.features.registry import FeatureChange
+from toolcrib.mcp_client.remote_features import FEATURE_LISTS
 from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
+    from mcp.shared.uri_template import UriTemplate
+
     from toolcrib.approval.policy import Policy
     from toolcrib.features.registry import FeatureRegistry
     from toolcrib.mcp_client.remote_features import RemoteFeature, RemoteFeatures
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
     from toolcrib.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
+
+_MOST_LISTINGS: Final = 64
 
 SERVERS: Final = "toolcrib://servers/"
 """The prefix of a URI that names its server: `toolcrib://servers/NAME/URI`."""
@@ -85,13 +93,15 @@ class Features:
         self._registry = registry
         self._servers = servers
         self._policy = policy
-        self._listing: tuple[object, FeatureListing] | None = None
-        self._subscribed: dict[str, tuple[RemoteRoute, int]] = {}
+        self._listings: dict[tuple[RemoteFeatures, ...], tuple[object, FeatureListing]] = {}
+        self._subscribed: Counter[tuple[str, RemoteRoute]] = Counter()
+        """How many subscribers each URI here has at a server."""
 
     def servers(self, session_id: str | None) -> list[RemoteFeatures]:
         """The features of the servers that a session has, in order."""
-        own = self._servers.of_sessions.get(session_id, ()) if session_id is not None else ()
-        return [server.features for server in (*self._servers.shared, *own)]
+        if session_id is None:
+            return [server.features for server in self._servers.shared]
+        return [server.features for server in self._servers.of_session(session_id)]
 
     def may_have(self, kind: str) -> bool:
         """Whether there are `resources`, `prompts` or `completions`, or a mounted server may bring
@@ -110,11 +120,14 @@ class Features:
         """What a session can read, whoever asks."""
         servers = self.servers(session_id)
         lists = await asyncio.gather(*(_lists(server) for server in servers))
-        state = (self._registry.state, *((server, server.state) for server in servers))
-        if self._listing is not None and self._listing[0] == state:
-            return self._listing[1]
+        key, state = tuple(servers), (self._registry.state, *(each.state for each in servers))
+        kept = self._listings.get(key)
+        if kept is not None and kept[0] == state:
+            return kept[1]
         listing = self._merged(list(zip(servers, lists, strict=True)))
-        self._listing = state, listing
+        if len(self._listings) >= _MOST_LISTINGS:
+            self._listings.clear()
+        self._listings[key] = state, listing
         return listing
 
     async def visible(self, session_id: str, who: Principal) -> FeatureListing:
@@ -146,7 +159,10 @@ class Features:
         key = given.get("uri" if name == READ_RESOURCE else "name")
         if not isinstance(key, str):
             return FeatureRead(missing_feature(name), given)
-        found = self._find(await self.listing(session_id), name, key, session_id)
+        # What the application has itself is read without asking any server.
+        found = self._find_own(name, key)
+        if found is None:
+            found = self._find(await self.listing(session_id), name, key, session_id)
         return replace(found, arguments={**given, **found.arguments})
 
     async def knows(self, session_id: str, uri: str) -> bool:
@@ -184,8 +200,12 @@ class Features:
                 )
         return ArgumentCompletion() if key in listing.resources else None
 
-    async def subscribe(self, session_id: str, who: Principal, uri: str) -> None:
-        """Hear of updates of a resource until `unsubscribe`. Raises `CallEnded`."""
+    async def subscribe(
+        self, session_id: str, who: Principal, uri: str
+    ) -> Callable[[], Awaitable[None]]:
+        """Have the server of a resource tell of updates; returns what ends that. Raises
+        `CallEnded`.
+        """
         listing = await self.listing(session_id)
         read = self._find(listing, READ_RESOURCE, uri, session_id)
         policy = self._policy()
@@ -194,25 +214,21 @@ class Features:
         if read.tool is missing_feature(READ_RESOURCE):
             raise CallEnded("not_found", f"There is no resource {uri!r}.")
         route = self._route(listing, uri, session_id)
-        if route is None:
-            return
-        known = self._subscribed.get(uri)
-        if known is None:
-            await route.server.subscriptions.add(route.key)
-            known = self._subscribed.get(uri)
-        self._subscribed[uri] = route, 1 if known is None else known[1] + 1
+        is_own = read.tool.source == OWN_SOURCE
 
-    async def unsubscribe(self, uri: str) -> None:
-        """One subscriber of a URI is gone."""
-        known = self._subscribed.get(uri)
-        if known is None:
-            return
-        route, count = known
-        if count > 1:
-            self._subscribed[uri] = route, count - 1
-            return
-        del self._subscribed[uri]
-        await route.server.subscriptions.discard(route.key)
+        async def end() -> None:
+            if route is None or is_own:
+                return
+            key = uri, route
+            self._subscribed[key] -= 1
+            if self._subscribed[key] <= 0:
+                del self._subscribed[key]
+            await route.server.subscriptions.discard(route.key)
+
+        if route is not None and not is_own:
+            await route.server.subscriptions.add(route.key)
+            self._subscribed[uri, route] += 1
+        return end
 
     def follow(self, listener: Callable[[FeatureChange], None]) -> Callable[[], None]:
         """Call `listener` on every change, here or at a server, with the URIs that clients know;
@@ -223,7 +239,7 @@ class Features:
             if change.kind != "updated":
                 listener(change)
                 return
-            for uri, (route, _) in list(self._subscribed.items()):
+            for uri, route in list(self._subscribed):
                 if route.server is server and _is_at_or_below(change.uri or "", route.key):
                     listener(FeatureChange("updated", uri))
 
@@ -259,24 +275,27 @@ class Features:
         return listing
 
     def _find(self, listing: FeatureListing, name: str, key: str, session_id: str) -> FeatureRead:
+        own = self._find_own(name, key)
+        if own is not None:
+            return own
         if name == GET_PROMPT:
-            return self._find_prompt(listing, key)
-        for resource in self._registry.resources:
-            if resource.template.match(key) is not None or resource.uri == key:
-                return FeatureRead(resource.tool, {"uri": key})
+            route = listing.prompt_routes.get(key)
+            tool = None if route is None else route.server.tool(GET_PROMPT)
+            return FeatureRead(tool or missing_feature(GET_PROMPT), {"name": key})
         route = self._route(listing, key, session_id)
         tool = None if route is None else route.server.tool(READ_RESOURCE)
         if route is None or tool is None:
             return FeatureRead(missing_feature(READ_RESOURCE), {"uri": key})
         return FeatureRead(tool, {"uri": route.key})
 
-    def _find_prompt(self, listing: FeatureListing, name: str) -> FeatureRead:
-        for prompt in self._registry.prompts:
-            if prompt.name == name:
-                return FeatureRead(prompt.tool, {"name": name})
-        route = listing.prompt_routes.get(name)
-        tool = None if route is None else route.server.tool(GET_PROMPT)
-        return FeatureRead(tool or missing_feature(GET_PROMPT), {"name": name})
+    def _find_own(self, name: str, key: str) -> FeatureRead | None:
+        if name == GET_PROMPT:
+            prompts = (each for each in self._registry.prompts if each.name == key)
+            return next((FeatureRead(each.tool, {"name": key}) for each in prompts), None)
+        for resource in self._registry.resources:
+            if resource.uri == key or resource.template.match(key) is not None:
+                return FeatureRead(resource.tool, {"uri": key})
+        return None
 
     def _route(self, listing: FeatureListing, uri: str, session_id: str) -> RemoteRoute | None:
         """Where a resource is: listed, named by a result of the session, of a template, with the
@@ -314,11 +333,7 @@ class Features:
 
 
 async def _lists(server: RemoteFeatures) -> tuple[Sequence[RemoteFeature], ...]:
-    return (
-        await server.listed("resources"),
-        await server.listed("templates"),
-        await server.listed("prompts"),
-    )
+    return tuple(await asyncio.gather(*(server.listed(name) for name in FEATURE_LISTS)))
 
 
 def _add(
@@ -351,12 +366,19 @@ def _without_server(uri: str) -> tuple[str | None, str]:
 
 
 def _matches(template: str, uri: str) -> bool:
+    parsed = _parsed(template)
+    return parsed is not None and parsed.match(uri) is not None
+
+
+@lru_cache(maxsize=2_048)
+def _parsed(template: str) -> UriTemplate | None:
+    """A template of a server; None for one that is none."""
     from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
     try:
-        return UriTemplate.parse(template).match(uri) is not None
+        return UriTemplate.parse(template)
     except InvalidUriTemplate:
-        return False
+        return None
 
 
 def _is_uri(uri: str) -> bool:

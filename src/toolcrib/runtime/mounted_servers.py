@@ -97,6 +97,10 @@ class MountedServers:
         """The servers that clients brought, by the session that has them."""
         return {session_id: tuple(servers) for session_id, servers in self._own.items()}
 
+    def of_session(self, session_id: str) -> Sequence[MountedServer]:
+        """The servers that a session has, in the order in which their names count."""
+        return (*self._shared, *self._own.get(session_id, ()))
+
     def faults(self) -> dict[str, str | None]:
         """Why each server of the runtime cannot be called now; None for one that can."""
         return {server.config.name: server.fault for server in self._shared}
@@ -131,7 +135,7 @@ class MountedServers:
                 self._try_refresh(live)
             for server in before:
                 if server not in servers:
-                    server.features.disconnected()
+                    server.features.removed()
             await _close(server for server in before if server not in servers)
 
     async def close(self) -> None:

@@ -16,9 +16,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, INVALID_REQUEST, EmptyResult, PromptReference
 
 from toolcrib.errors import CallEnded, Refused
+from toolcrib.transports.mcp.feature_reads import RESOURCE_NOT_FOUND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from mcp.server.context import HandlerResult, ServerRequestContext
     from mcp.server.subscriptions import ServerEvent
@@ -127,11 +128,12 @@ class FeatureListHandler:
         if self._notifications.is_subscribed(ctx, uri):
             return EmptyResult()
         try:
-            await self._features.subscribe(client.session_id, client.who, uri)
+            end = await self._features.subscribe(client.session_id, client.who, uri)
         except CallEnded as ended:
-            code = -32002 if ended.failure.kind == "not_found" else INVALID_REQUEST
+            is_missing = ended.failure.kind == "not_found"
+            code = RESOURCE_NOT_FOUND if is_missing else INVALID_REQUEST
             raise MCPError(code, ended.failure.message, {"uri": uri}) from None
-        self._notifications.add_subscriber(ctx, uri, self._features.unsubscribe)
+        self._notifications.add_subscriber(ctx, uri, end)
         return EmptyResult()
 
     async def unsubscribe(
@@ -139,8 +141,7 @@ class FeatureListHandler:
     ) -> EmptyResult:
         """Answer `resources/unsubscribe`."""
         await self._reader(ctx, "resources/unsubscribe")
-        if self._notifications.discard_subscriber(ctx, params.uri):
-            await self._features.unsubscribe(params.uri)
+        await self._notifications.discard_subscriber(ctx, params.uri)
         return EmptyResult()
 
     async def listen(
@@ -151,26 +152,27 @@ class FeatureListHandler:
         of the server may publish updates of it.
         """
         uris = list(dict.fromkeys(params.notifications.resource_subscriptions or ()))
-        subscribed: list[str] = []
-        features = self._features
+        ends: list[Callable[[], Awaitable[None]]] = []
         self._follow()
         try:
             if uris:
                 client = await self._reader(ctx, "subscriptions/listen")
                 refused: set[str] = set()
                 for uri in uris:
-                    fault = await self._subscribe(client, uri)
-                    if fault is None:
-                        subscribed.append(uri)
-                    elif fault != "not_found":
-                        refused.add(uri)
+                    try:
+                        ends.append(
+                            await self._features.subscribe(client.session_id, client.who, uri)
+                        )
+                    except CallEnded as ended:
+                        if ended.failure.kind != "not_found":
+                            refused.add(uri)
                 honored = [uri for uri in uris if uri not in refused]
                 wanted = params.notifications.model_copy(update={"resource_subscriptions": honored})
                 params = params.model_copy(update={"notifications": wanted})
             return await self._notifications.listen(ctx, params)
         finally:
-            for uri in subscribed:
-                await features.unsubscribe(uri)
+            for end in ends:
+                await end()
 
     async def knows(self, ctx: ServerRequestContext[Any, Any], uri: str) -> bool:
         """Whether a read of this URI is for the runtime, rather than for the author's handler."""
@@ -192,14 +194,6 @@ class FeatureListHandler:
     @property
     def _features(self) -> Features:
         return self._runtime.service.features
-
-    async def _subscribe(self, client: ClientSession, uri: str) -> str | None:
-        """Subscribe to a resource; the kind of the failure if that is not possible."""
-        try:
-            await self._features.subscribe(client.session_id, client.who, uri)
-        except CallEnded as ended:
-            return ended.failure.kind
-        return None
 
     async def _reader(self, ctx: ServerRequestContext[Any, Any], method: str) -> ClientSession:
         self._clients.principal_of_request(ctx).check(("caller", "auditor"), method)

@@ -36,7 +36,7 @@ class Notifications:
         self.listen = ListenHandler(self._bus)
         self._sessions: set[ServerSession] = set()
         self._notifications: dict[tuple[ServerSession, ServerEvent], asyncio.Task[None]] = {}
-        self._subscribers: dict[str, set[ServerSession]] = {}
+        self._subscribers: dict[str, dict[ServerSession, Callable[[], Awaitable[None]]]] = {}
 
     def subscribe(self, ctx: ServerRequestContext[Any, Any]) -> None:
         """Notify a connection of the handshake protocol from now on."""
@@ -53,43 +53,36 @@ class Notifications:
         return session in self._subscribers.get(uri, ())
 
     def add_subscriber(
-        self,
-        ctx: ServerRequestContext[Any, Any],
-        uri: str,
-        end: Callable[[str], Awaitable[None]],
+        self, ctx: ServerRequestContext[Any, Any], uri: str, end: Callable[[], Awaitable[None]]
     ) -> None:
         """Notify a connection that has requested a list of updates of a resource. `end` is awaited
-        if the connection ends before it unsubscribes.
+        when it unsubscribes, or ends.
         """
         connection = connection_of(ctx)
         session = connection.state[_SUBSCRIBED]
-        self._subscribers.setdefault(uri, set()).add(session)
+        self._subscribers.setdefault(uri, {})[session] = end
+        connection.exit_stack.push_async_callback(self._discard, session, uri)
 
-        async def leave() -> None:
-            if self._discard(session, uri):
-                await end(uri)
+    async def discard_subscriber(self, ctx: ServerRequestContext[Any, Any], uri: str) -> None:
+        """Notify a connection of a resource no more."""
+        await self._discard(connection_of(ctx).state.get(_SUBSCRIBED), uri)
 
-        connection.exit_stack.push_async_callback(leave)
-
-    def discard_subscriber(self, ctx: ServerRequestContext[Any, Any], uri: str) -> bool:
-        """Notify a connection of a resource no more; False when it was not subscribed."""
-        return self._discard(connection_of(ctx).state.get(_SUBSCRIBED), uri)
-
-    def _discard(self, session: ServerSession | None, uri: str) -> bool:
-        sessions = self._subscribers.get(uri, set())
+    async def _discard(self, session: ServerSession | None, uri: str) -> None:
+        sessions = self._subscribers.get(uri, {})
         if session is None or session not in sessions:
-            return False
-        sessions.discard(session)
+            return
+        end = sessions.pop(session)
         if not sessions:
             del self._subscribers[uri]
-        return True
+        await end()
 
     async def publish(self, event: ServerEvent) -> None:
         """Publish an event. An update of a resource goes to those who have subscribed to it."""
         await self._bus.publish(event)
-        sessions = self._sessions
         if isinstance(event, ResourceUpdated):
-            sessions = self._subscribers.get(event.uri, set())
+            sessions = list(self._subscribers.get(event.uri, ()))
+        else:
+            sessions = list(self._sessions)
         for session in sessions:
             key = session, event
             # A notification that is not sent yet covers this change too.
