@@ -121,7 +121,8 @@ async def call_tool(ctx: Any, params: Any) -> CallToolResult:
             update = ResourceUpdatedNotificationParams(uri=uri)
             await ctx.session.send_notification(ResourceUpdatedNotification(params=update))
         return CallToolResult(content=[TextContent(type="text", text=" ".join(sorted(SUBSCRIBED)))])
-    for _ in range((params.arguments or {}).get("times", 1)):
+    arguments: dict[str, Any] = params.arguments or {}
+    for _ in range(int(arguments.get("times", 1))):
         EXTRA.append(Resource(uri=f"notes://grown/{len(EXTRA)}", name="grown"))
         await BUS.publish(ResourcesListChanged())
         if ERA == "older":

@@ -327,7 +327,7 @@ async def test_a_server_that_dies_comes_back_with_its_subscriptions(era: Era) ->
         await _legacy(gate.client.session, "subscribe_resource", "notes://readme")
         await gate.client.call_tool("notes_die", {})
         listed = (await gate.client.list_resources()).resources
-        with pytest.raises(MCPError, match="not connected|disconnected"):
+        with pytest.raises(MCPError, match=r"not connected|disconnected"):
             await gate.client.read_resource("notes://readme")
         async with asyncio.timeout(PATIENCE):
             while (await gate.client.call_tool("notes_touch", {"uri": "notes://readme"})).is_error:
