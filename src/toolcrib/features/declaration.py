@@ -195,7 +195,7 @@ def missing_feature(name: str) -> Tool[Any, Any]:
 
     return Tool[Any, Any](
         name=name,
-        description="A resource or a prompt that is not there.",
+        description="Read a resource." if name == READ_RESOURCE else "Get a prompt.",
         handler=refuse,
         calling="input",
         json_schema=READ_SCHEMA if name == READ_RESOURCE else GET_SCHEMA,
