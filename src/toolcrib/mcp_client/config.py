@@ -12,16 +12,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
 from toolcrib.egress import EgressPolicy
 from toolcrib.errors import InvalidTool
+from toolcrib.mcp_client.tool_terms import (
+    Approval,
+    ToolTerms,
+    audience_from,
+    fixed_texts,
+    tool_terms_from,
+)
+from toolcrib.tools.audience import Audience
 from toolcrib.tools.identity import HandlerIdentity
 from toolcrib.tools.mcp.credentials import SHORTEST_SECRET, check_headers, check_url, secrets_in
 from toolcrib.tools.redaction import Scrubber
-
-Approval = Literal["always", "policy"]
-"""Whether a person approves every call of a server's tools, or the policy decides."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -41,6 +46,18 @@ class MountTerms:
     """Seconds until a call is stopped."""
     max_output_chars: int = 1_000_000
     """The maximum size of a result."""
+    visible_to: Audience | None = None
+    """To whom its tools are shown; None shows them to everybody."""
+    tools: Mapping[str, ToolTerms] = field(default_factory=dict[str, ToolTerms], hash=False)
+    """The terms of single tools, by the server's own names."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tools", MappingProxyType(dict(self.tools)))
+
+    def name_of(self, name: str) -> str:
+        """The name that a tool of the server has here."""
+        terms = self.tools.get(name)
+        return f"{self.prefix}{name}" if terms is None or terms.name is None else terms.name
 
     def serves(self, name: str) -> bool:
         """Whether a tool of the server, by its own name, is served."""
@@ -103,6 +120,8 @@ def server_from(name: str, entry: Mapping[str, Any]) -> McpServerConfig:
         prefix=entry.get("prefix", f"{name}_"),
         allowed_tools=None if allowed is None else tuple(allowed),
         denied_tools=tuple(entry.get("denied_tools", ())),
+        visible_to=audience_from(entry.get("visible_to")),
+        tools={tool: tool_terms_from(each) for tool, each in entry.get("tools", {}).items()},
         **{option: entry[option] for option in options if option in entry},
     )
     if "url" in entry:
@@ -234,7 +253,8 @@ def endpoint_of(
     match config:
         case StdioServerConfig():
             own = dict(config.env) if environ is None else config.filled_env(environ)
-            secrets = [*_credentials(own), *_filled_in(config.env.values(), environ)]
+            texts = (*config.env.values(), *fixed_texts(config.terms.tools))
+            secrets = [*_credentials(own), *_filled_in(texts, environ)]
             inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
             env = {**inherited, **own}
             scrubber = Scrubber([*secrets_in("", *secrets)])
@@ -242,7 +262,7 @@ def endpoint_of(
         case HttpServerConfig():
             url = config.url if environ is None else config.filled_url(environ)
             headers = config.headers if environ is None else config.filled_headers(environ)
-            texts = (config.url, *config.headers.values())
+            texts = (config.url, *config.headers.values(), *fixed_texts(config.terms.tools))
             secrets = [*_credentials(headers), *_filled_in(texts, environ)]
             return ServerAddress(url, headers, Scrubber([*secrets_in(url, *secrets)]), egress)
 

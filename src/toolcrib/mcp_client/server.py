@@ -15,6 +15,7 @@ from toolcrib.mcp_client.config import (
     ConnectionTiming,
     ServerEndpoint,
     endpoint_of,
+    fill,
     printable_line,
     server_identity,
 )
@@ -24,12 +25,14 @@ from toolcrib.mcp_client.errors import call_failure, connection_fault
 from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
 from toolcrib.mcp_client.server_history import ServerHistory
 from toolcrib.mcp_client.tool_list import RemoteTools, remote_tools
+from toolcrib.mcp_client.tool_terms import filled_transforms
 from toolcrib.tools.redaction import Scrubber
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
     from toolcrib.egress import EgressPolicy
     from toolcrib.mcp_client.config import McpServerConfig
+    from toolcrib.tools.argument_transform import ArgumentTransform
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.identity import HandlerIdentity
     from toolcrib.tools.result import ToolResult
@@ -75,6 +78,7 @@ class MountedServer:
         self._connection: Connection | None = None
         self._identity: HandlerIdentity | None = None
         self._scrubber = Scrubber([])
+        self._transforms: Mapping[str, ArgumentTransform] = {}
         self._scope = anyio.CancelScope()
         self._task: asyncio.Task[None] | None = None
         self._was_attempted = asyncio.Event()
@@ -131,7 +135,10 @@ class MountedServer:
 
         try:
             asking = AskingCall(context, self._question_text)
-            answer = await connection.call(name, dict(arguments), on_progress, asking)
+            sent = dict(arguments)
+            if (transform := self._transforms.get(name)) is not None:
+                sent.update(transform.secrets)
+            answer = await connection.call(name, sent, on_progress, asking)
         except Exception as error:
             tool = context.tool_name
             raise call_failure(error, self._name, tool, connection, self._scrubber) from error
@@ -161,7 +168,12 @@ class MountedServer:
 
     def _endpoint(self) -> ServerEndpoint | None:
         """How to reach the server; None when its configuration is invalid."""
+        name, environ = self.config.name, self._environ
         try:
+            self._transforms = filled_transforms(
+                self.config.terms.tools,
+                lambda text: text if environ is None else fill(name, text, environ),
+            )
             return endpoint_of(self.config, self._environ, self._egress)
         except InvalidTool as error:
             self._disconnected(printable_line(str(error)), is_final=True)
@@ -193,6 +205,7 @@ class MountedServer:
             self.source,
             self.config.terms,
             lambda name, digest: RemoteHandler(self, name, digest, identity),
+            self._transforms,
         )
         is_change = tools != self.tools or self._connection is not connection
         if self._was_away and self._connection is not connection:

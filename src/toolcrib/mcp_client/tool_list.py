@@ -15,6 +15,7 @@ from pydantic_core import to_json
 
 from toolcrib.errors import InvalidTool
 from toolcrib.mcp_client.config import printable_line
+from toolcrib.mcp_client.tool_terms import under_terms
 from toolcrib.tools.identity import canonical_json
 from toolcrib.tools.prepared_tool import prepare
 from toolcrib.tools.tool import Tool
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     import mcp_types
 
     from toolcrib.mcp_client.config import MountTerms
+    from toolcrib.mcp_client.tool_terms import ToolTerms
+    from toolcrib.tools.argument_transform import ArgumentTransform
 
 
 _OLDER: Final = (
@@ -122,13 +125,15 @@ def remote_tools(
     source: str,
     terms: MountTerms,
     make_handler: HandlerFactory,
+    transforms: Mapping[str, ArgumentTransform] = MappingProxyType({}),
 ) -> RemoteTools:
     """Make a `Tool` of every listed tool that the terms allow. One that is invalid does not affect
-    the others; `rejected` are those known to be invalid already, by their own names.
+    the others; `rejected` are those known to be invalid already, by their own names, and
+    `transforms` the argument transforms of the terms, filled in.
     """
     tools: dict[str, Tool[Any, Any]] = {}
     invalid = {
-        _printable_name(f"{terms.prefix}{name}"): printable_line(reason)
+        _printable_name(terms.name_of(name)): printable_line(reason)
         for name, reason in rejected.items()
         if terms.serves(name)
     }
@@ -137,16 +142,18 @@ def remote_tools(
     for mcp_tool in listed:
         if not terms.serves(mcp_tool.name):
             continue
-        name = f"{terms.prefix}{mcp_tool.name}"
+        name, own_terms = terms.name_of(mcp_tool.name), terms.tools.get(mcp_tool.name)
         try:
-            if mcp_tool.name in digests:
+            if mcp_tool.name in digests or name in tools:
                 raise InvalidTool("the server has two tools of that name; the first is served")
             if len(tools) >= MAX_TOOLS:
                 raise InvalidTool(f"at most {MAX_TOOLS} tools of one server are served")
             size += len(to_json((mcp_tool.input_schema, mcp_tool.output_schema)))
             if size > MAX_SCHEMAS_BYTES:
                 raise InvalidTool(f"the server's schemas have over {MAX_SCHEMAS_BYTES} bytes")
-            tool, digest = tool_from_mcp(name, mcp_tool, source, terms, make_handler)
+            worded = mcp_tool if own_terms is None else _worded(mcp_tool, own_terms)
+            tool, digest = tool_from_mcp(name, worded, source, terms, make_handler)
+            tool = under_terms(tool, own_terms, transforms.get(mcp_tool.name))
         except (ValueError, RecursionError) as error:
             invalid[_printable_name(name)] = (
                 printable_line(str(error)) or "its schema is nested too deep"
@@ -155,9 +162,7 @@ def remote_tools(
             tools[name] = tool
             digests[mcp_tool.name] = digest
     for missing in _missing(terms, listed):
-        invalid.setdefault(
-            _printable_name(f"{terms.prefix}{missing}"), "the server has no such tool"
-        )
+        invalid.setdefault(_printable_name(terms.name_of(missing)), "the server has no such tool")
     return RemoteTools(
         MappingProxyType(tools), MappingProxyType(invalid), MappingProxyType(digests)
     )
@@ -165,7 +170,14 @@ def remote_tools(
 
 def _missing(terms: MountTerms, listed: Sequence[mcp_types.Tool]) -> list[str]:
     names = {tool.name for tool in listed}
-    return [name for name in terms.allowed_tools or () if terms.serves(name) and name not in names]
+    named = dict.fromkeys((*(terms.allowed_tools or ()), *terms.tools))
+    return [name for name in named if terms.serves(name) and name not in names]
+
+
+def _worded(mcp_tool: mcp_types.Tool, terms: ToolTerms) -> mcp_types.Tool:
+    """The tool with the title and the description of its terms."""
+    words = {"title": terms.title, "description": terms.description}
+    return mcp_tool.model_copy(update={key: text for key, text in words.items() if text})
 
 
 def tool_from_mcp(
@@ -194,6 +206,7 @@ def tool_from_mcp(
         source=source,
         requires_approval=terms.approval == "always",
         timeout=terms.timeout,
+        visible_to=terms.visible_to,
     )
     prepare(tool)
     return tool, digest

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.served_tools import ServedTools
     from toolcrib.session.session import Session
+    from toolcrib.tools.audience import Audience
 
 
 T = TypeVar("T")
@@ -140,6 +141,16 @@ class SessionOpening:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class MissingTool:
+    """Why a session does not have a tool of a mounted server, or none of that server's, and who may
+    know of it.
+    """
+
+    reason: str
+    visible_to: Audience | None = None
+
+
 STOP_SECONDS: Final = 5.0
 """How long closing waits for cancelled calls. One that does not stop is in doubt afterwards."""
 
@@ -157,7 +168,7 @@ class LiveSession:
         client: ClientCalls,
         served: ServedTools,
         *,
-        missing: Mapping[str, str],
+        missing: Mapping[str, MissingTool],
         own_tools: Iterable[str],
         opening: SessionOpening,
     ) -> None:
@@ -253,7 +264,24 @@ class LiveSession:
             for name, tool in self.executor.tools.items()
             if not is_available(tool.tool)
         }
-        return {**self.missing, **self.tools.unavailable, **away}
+        missing = {name: tool.reason for name, tool in self.missing.items()}
+        return {**missing, **self.tools.unavailable, **away}
+
+    def unavailable_to(self, caller: Caller | None) -> dict[str, str]:
+        """Those of them that somebody sees; for nobody, those that everybody sees."""
+        return {
+            name: reason
+            for name, reason in self.unavailable.items()
+            if (audience := self._audience_of(name)) is None
+            or (caller is not None and audience.includes(caller.principal, caller.groups))
+        }
+
+    def _audience_of(self, name: str) -> Audience | None:
+        tool = self.executor.tools.get(name)
+        if tool is not None:
+            return tool.tool.visible_to
+        missing = self.missing.get(name)
+        return self.tools.audience_of(name) if missing is None else missing.visible_to
 
     def is_own(self, name: str) -> bool:
         """Whether no other session has this tool."""
