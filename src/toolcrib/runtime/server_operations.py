@@ -73,6 +73,14 @@ def _facts(
         withheld=dict(server.tools.invalid),
         changes=[_change(change, bind_to) for change in changes],
         approval=config.terms.approval,
+        running=server.load.running,
+        queued=server.load.queued,
+        circuit=server.load.circuit,
+        failures=server.load.failures,
+        tried_again_at=server.load.open_until,
+        last_ping_at=history.last_ping_at,
+        ping_seconds=history.ping_seconds,
+        is_pinned=config.terms.pins is not None,
         session_id=session_id,
     )
 
