@@ -5,7 +5,8 @@ alone for a while because its calls fail.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
@@ -50,6 +51,8 @@ class ServerLoad:
 
     def __init__(self, limits: ServerLimits, server: str, clock: Clock) -> None:
         self._limits = limits
+        self.is_limited = limits.max_concurrent is not None or limits.circuit is not None
+        """Whether calls may have to wait or to fail because of the others."""
         self._server = server
         self._clock = clock
         self.running = 0
@@ -69,6 +72,15 @@ class ServerLoad:
             return "closed"
         return "open" if self._clock() < self.open_until else "trial"
 
+    @contextmanager
+    def counted(self) -> Generator[None]:
+        """Count a call that runs within the block."""
+        self.running += 1
+        try:
+            yield
+        finally:
+            self.running -= 1
+
     async def run(self, work: Callable[[], Awaitable[T]], deadline: float | None) -> T:
         """Run a call when there is a place for it. `deadline` is when it times out, in the loop's
         time. Raises `CallEnded` (unavailable) when the server is left alone or has too many calls.
@@ -79,11 +91,10 @@ class ServerLoad:
             # Others may have failed while this one waited.
             is_trial = self._check_circuit()
             self._is_trying = self._is_trying or is_trial
-            self.running += 1
             try:
-                return await self._watched(work, deadline)
+                with self.counted():
+                    return await self._watched(work, deadline)
             finally:
-                self.running -= 1
                 if is_trial:
                     self._is_trying = False
         finally:

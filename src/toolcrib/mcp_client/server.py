@@ -138,6 +138,9 @@ class MountedServer:
         if handler.deviation is not None and not context.approved_when_asked:
             raise ApprovalRequired(handler.deviation(), ignore_grants=True)
 
+        if not self.load.is_limited:
+            with self.load.counted():
+                return await self._send(connection, handler.name, arguments, context)
         return await self.load.run(
             lambda: self._send(connection, handler.name, arguments, context), context.deadline
         )
