@@ -8,7 +8,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from toolcrib.mcp_client import StdioServerConfig
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.runtime import Runtime, create_runtime
+from toolcrib.tools.audience import Audience
 from toolcrib.transports.mcp import McpServer
 
 pytestmark = pytest.mark.wire
@@ -180,6 +181,29 @@ async def test_the_policy_decides_about_reads() -> None:
     assert listed == ["notes://readme"]
     assert prompts == []
     assert read == "the text of notes://readme"
+
+
+async def test_a_server_that_is_not_shown_to_a_principal_has_nothing_for_it() -> None:
+    """Its features are neither listed nor read nor completed nor subscribed to."""
+    hidden = peer("notes", visible_to=Audience(principals=("bob",)))
+    async with gateway(hidden) as gate:
+        listed = (await gate.client.list_resources()).resources
+        prompts = (await gate.client.list_prompts()).prompts
+        with pytest.raises(MCPError, match="Resource not found"):
+            await gate.client.read_resource("notes://readme")
+        with pytest.raises(MCPError, match="There is no prompt"):
+            await gate.client.get_prompt("notes_sum_up", {"topic": "tea"})
+        ref = PromptReference(type="ref/prompt", name="notes_sum_up")
+        with pytest.raises(MCPError, match="Unknown prompt"):
+            await gate.client.complete(ref, {"name": "topic", "value": "t"})
+        async with gate.client.listen(resource_subscriptions=["notes://readme"]) as changes:
+            honored = changes.honored.resource_subscriptions
+        bob = McpServer(gate.runtime, who=replace(CALLER, name="bob"))
+        async with Client(bob.sdk) as client:
+            shown = (await client.list_resources()).resources
+
+    assert (listed, prompts, honored) == ([], [], None)
+    assert [each.uri for each in shown] == ["notes://readme"]
 
 
 async def test_a_read_that_needs_approval_waits() -> None:

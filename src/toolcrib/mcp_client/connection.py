@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _REVISIONS: Final = ("2025-11-25", "2026-07-28")
+_WITH_PING: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""The revisions that have a ping."""
 
 
 class InvalidToolFilter:
@@ -226,11 +228,18 @@ class Connection:
         return self._end.over.is_set()
 
     async def follow(
-        self, relist: Callable[[Connection], Awaitable[None]], timing: ConnectionTiming
+        self,
+        relist: Callable[[Connection], Awaitable[None]],
+        timing: ConnectionTiming,
+        on_ping: Callable[[float], None] = lambda seconds: None,
     ) -> None:
-        """Call `relist` whenever the tools change. Raises `ConnectionLost` at the end."""
+        """Call `relist` whenever the tools change, and `on_ping` with the time that each answer to
+        a ping took. Raises `ConnectionLost` at the end.
+        """
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._listen)
+            if timing.ping is not None and self._client.protocol_version in _WITH_PING:
+                tasks.start_soon(self._ping, timing.ping, timing, on_ping)
             while not self._end.over.is_set():
                 await self._wake.wait()
                 self._wake.clear()
@@ -241,6 +250,26 @@ class Connection:
                         await self._end.over.wait()
             tasks.cancel_scope.cancel()
         raise ConnectionLost(self._end.reason)
+
+    async def _ping(
+        self, pause: float, timing: ConnectionTiming, on_ping: Callable[[float], None]
+    ) -> None:
+        """Ask again and again whether the server is there; it hung up when it does not answer."""
+        from mcp import MCPError
+
+        while True:
+            await anyio.sleep(pause)
+            started = anyio.current_time()
+            try:
+                with anyio.fail_after(timing.timeout):
+                    await self._client.session.send_ping()
+            except TimeoutError:
+                self._end.set(f"it did not answer a ping within {timing.timeout:g} seconds")
+                return
+            except MCPError:
+                # An error is an answer too; the end of the connection is noticed elsewhere.
+                pass
+            on_ping(anyio.current_time() - started)
 
     async def _listen(self) -> None:
         """In the newer protocol revision, changes come over a stream that has to be requested."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.mcp_client.connection import Connection
+    from toolcrib.mcp_client.load import ServerLoad
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.identity import HandlerIdentity
 
@@ -97,10 +98,11 @@ class FeatureHandler:
 class RemoteFeatures:
     """What a server offers besides tools. `on_change` hears of changed lists and contents."""
 
-    def __init__(self, config: McpServerConfig, source: str) -> None:
+    def __init__(self, config: McpServerConfig, source: str, load: ServerLoad) -> None:
         self.source = source
         self.on_change: Callable[[FeatureChange], None] = lambda change: None
         self._config = config
+        self._load = load
         self._connection: Connection | None = None
         self._identity: HandlerIdentity | None = None
         self._scrubber = Scrubber([])
@@ -120,6 +122,11 @@ class RemoteFeatures:
     def prefix(self) -> str:
         """What the names of its prompts begin with here."""
         return self._config.terms.prefix
+
+    @property
+    def has_audience(self) -> bool:
+        """Whether it is shown to some principals only."""
+        return self._config.terms.visible_to is not None
 
     def connected(
         self, connection: Connection, identity: HandlerIdentity, scrubber: Scrubber
@@ -194,6 +201,7 @@ class RemoteFeatures:
             is_read_only=True,
             is_idempotent=True,
             timeout=self._config.terms.timeout,
+            visible_to=self._config.terms.visible_to,
         )
 
     async def listed(self, name: FeatureList) -> Sequence[RemoteFeature]:
@@ -294,7 +302,16 @@ class RemoteFeatures:
             raise CallEnded("unavailable", f"The MCP server {server} is not connected.")
         if identity != self._identity:
             raise CallEnded("unavailable", f"The MCP server {server} has changed; ask again.")
+        return await self._load.run(
+            lambda: self._answered(connection, ask, context), context.deadline
+        )
+
+    async def _answered(
+        self, connection: Connection, ask: Callable[[Client], Awaitable[Any]], context: ToolContext
+    ) -> Any:
         from mcp import MCPError
+
+        server = f"`{self.name}`"
 
         def label(message: str) -> str:
             return f"The MCP server {server} asks: {self._scrubber.scrub(message)}"

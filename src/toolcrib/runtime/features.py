@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from toolcrib.approval.rule import Subject
+from toolcrib.calls.tool_table import is_visible
 from toolcrib.errors import CallEnded
 from toolcrib.features.arguments import ArgumentCompletion
 from toolcrib.features.declaration import (
@@ -131,17 +132,17 @@ class Features:
         return listing
 
     async def visible(self, session_id: str, who: Principal) -> FeatureListing:
-        """What a principal may read: without what the policy denies."""
+        """What a principal may read: without what the policy denies or is not shown to it."""
         listing = await self.listing(session_id)
-        policy = self._policy()
-        if policy is None:
+        servers = self.servers(session_id)
+        if self._policy() is None and not any(server.has_audience for server in servers):
             return listing
 
         def allowed(entries: Mapping[str, Entry], name: str) -> dict[str, Entry]:
             return {
                 each: entry
                 for each, entry in entries.items()
-                if not self._is_denied(policy, self._find(listing, name, each, session_id), who)
+                if not self._is_denied(self._find(listing, name, each, session_id), who)
             }
 
         return replace(
@@ -184,9 +185,8 @@ class Features:
         name = GET_PROMPT if "name" in ref else READ_RESOURCE
         key = ref.get("name") or ref.get("uri") or ""
         listing = await self.listing(session_id)
-        policy = self._policy()
         read = self._find(listing, name, key, session_id)
-        if policy is not None and self._is_denied(policy, read, who):
+        if self._is_denied(read, who):
             return None
         route = (listing.prompt_routes if name == GET_PROMPT else listing.template_routes).get(key)
         if route is not None:
@@ -208,9 +208,8 @@ class Features:
         """
         listing = await self.listing(session_id)
         read = self._find(listing, READ_RESOURCE, uri, session_id)
-        policy = self._policy()
-        if policy is not None and self._is_denied(policy, read, who):
-            raise CallEnded("not_permitted", f"The policy denies reading {uri!r}.")
+        if self._is_denied(read, who):
+            raise CallEnded("not_permitted", f"{uri!r} is not for this client to read.")
         if read.tool is missing_feature(READ_RESOURCE):
             raise CallEnded("not_found", f"There is no resource {uri!r}.")
         route = self._route(listing, uri, session_id)
@@ -319,8 +318,12 @@ class Features:
             return RemoteRoute(with_resources[0], uri)
         return None
 
-    def _is_denied(self, policy: Policy, read: FeatureRead, who: Principal) -> bool:
-        tool = read.tool
+    def _is_denied(self, read: FeatureRead, who: Principal) -> bool:
+        tool, policy = read.tool, self._policy()
+        if not is_visible(tool, who.caller()):
+            return True
+        if policy is None:
+            return False
         subject = Subject(
             # Rules know a tool by its name and source; of its identity a list needs nothing.
             tool=ToolRef(tool.name, tool.source, tool.version, "", tool.place),

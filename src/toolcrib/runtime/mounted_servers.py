@@ -13,6 +13,7 @@ from toolcrib.errors import DuplicateTool
 from toolcrib.ledger.prompt_events import ToolWithheld
 from toolcrib.mcp_client.config import client_source
 from toolcrib.mcp_client.server import MountedServer
+from toolcrib.runtime.live_session import MissingTool
 from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from toolcrib.mcp_client.remote_features import RemoteFeatures
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.session.session import Session
+    from toolcrib.tools.audience import Audience
     from toolcrib.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
@@ -44,11 +46,16 @@ class SessionServerTools:
     away: dict[str, str] = field(default_factory=dict[str, str])
     sources: dict[str, str] = field(default_factory=dict[str, str])
     """The source of each withheld tool."""
+    audiences: dict[str, Audience | None] = field(default_factory=dict[str, Any])
+    """To whom each source is shown."""
 
     @property
-    def unavailable(self) -> dict[str, str]:
-        """The withheld tools and disconnected servers, with the reason."""
-        return {**self.away, **self.withheld}
+    def unavailable(self) -> dict[str, MissingTool]:
+        """The withheld tools and disconnected servers."""
+        return {
+            name: MissingTool(reason, self.audiences.get(self.sources.get(name, name)))
+            for name, reason in {**self.away, **self.withheld}.items()
+        }
 
     def withhold(self, name: str, source: str, reason: str) -> None:
         """Withhold a tool from the session."""
@@ -269,6 +276,7 @@ class MountedServers:
     ) -> SessionServerTools:
         server_tools = SessionServerTools()
         for server in (*self._shared, *self._own.get(session_id, [])):
+            server_tools.audiences[server.source] = server.config.terms.visible_to
             if server.fault is not None:
                 server_tools.away[server.source] = server.fault
             for name, reason in server.tools.invalid.items():

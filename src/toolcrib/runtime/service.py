@@ -191,12 +191,12 @@ class Service(ApprovalService):
     async def list_tools(self, params: ListTools, who: Principal) -> Tools:
         """The tools of a session."""
         live = await self._sessions.wake(params.session_id, who, to_change=False)
-        return call_operations.tools_of(live, params.category)
+        return call_operations.tools_of(live, params.category, who.caller())
 
     async def tool_info(self, params: OneTool, who: Principal) -> ToolFacts:
         """One tool of a session."""
         live = await self._sessions.wake(params.session_id, who, to_change=False)
-        return call_operations.tool_of(live, params.name)
+        return call_operations.tool_of(live, params.name, who.caller())
 
     async def call_tool(self, params: CallTool, who: Principal) -> CallResult:
         """Call a tool without a model."""

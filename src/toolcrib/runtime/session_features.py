@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import from_json
 
+from toolcrib.calls.tool_table import is_visible
 from toolcrib.features.declaration import missing_feature
 from toolcrib.runtime.features import FeatureRead
 from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
+    from toolcrib.approval.caller import Caller
     from toolcrib.calls.executor import Executor
     from toolcrib.runtime.features import Features
     from toolcrib.session.session import Session
@@ -41,12 +43,14 @@ class SessionFeatures:
         self._executors: dict[Tool[Any, Any], Executor] = {}
 
     async def executor(
-        self, name: str, arguments: Mapping[str, Any] | None, call_id: str | None
+        self, name: str, arguments: Mapping[str, Any] | None, call_id: str | None, caller: Caller
     ) -> tuple[Executor, Mapping[str, Any] | None]:
         """The executor of a read, and its arguments there. None for `arguments` stands for those of
-        the call that waits.
+        the call that waits. What is not shown to the caller is not there.
         """
         read = await self._find(name, arguments, call_id)
+        if not is_visible(read.tool, caller):
+            read = FeatureRead(missing_feature(name), arguments or {})
         executor = self._executors.get(read.tool)
         if executor is None:
             if len(self._executors) >= _MOST_EXECUTORS:

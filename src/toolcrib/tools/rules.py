@@ -43,6 +43,8 @@ _NOT_AT_THE_PROVIDER: Final[Mapping[str, str]] = {
     "output_schema": "the provider defines the result; name a dataclass as result_type",
     "json_schema": "the provider defines the arguments; leave it out",
     "function_options": "the model calls no function of it; leave it out",
+    "argument_transform": "the provider defines the arguments; leave it out",
+    "visible_to": "no principal calls it; withhold it with a rule of the policy",
     "approval_metadata": "nobody is asked before its calls; requires_approval withholds it",
 }
 """Rules that only a handler obeys, and what to do instead where the provider runs a tool."""
