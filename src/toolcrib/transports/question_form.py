@@ -55,10 +55,16 @@ class QuestionForm:
 
 def form_of(question: Question) -> QuestionForm:
     """The form of a question."""
-    text = showable(question.text)
-    if question.fault is not None:
-        text = f"{text}\n\n{showable(question.fault)}"
-    schema = question.schema
+    return form_for(question.text, question.schema, question.fault)
+
+
+def form_for(text: str, schema: Mapping[str, Any], fault: str | None = None) -> QuestionForm:
+    """The form of a question with this text, whose answer fits the schema. `fault` says what was
+    wrong with the last answer.
+    """
+    text = showable(text)
+    if fault is not None:
+        text = f"{text}\n\n{showable(fault)}"
     if (fields := fields_of(schema)) is not None:
         required = [name for name in schema.get("required", ()) if name in fields]
         form: dict[str, Any] = {"type": "object", "properties": fields}

@@ -23,6 +23,7 @@ from toolcrib.runtime.ownership import may_choose, namespace_of
 from toolcrib.runtime.principal import OWNER
 from toolcrib.serving.auth import principal_of
 from toolcrib.transports.mcp.shared_clients import shared_client_of
+from toolcrib.transports.mcp.task import CAPABILITY, declares_tasks
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -235,7 +236,8 @@ def _session_params(ctx: ServerRequestContext[Any, Any], who: Principal) -> dict
 def _capabilities(ctx: ServerRequestContext[Any, Any]) -> tuple[str, ...]:
     """The capabilities that tools may require of a client."""
     declared: ClientCapabilities | None = ctx.session.client_capabilities
-    return tuple(name for name in _CAPABILITIES if getattr(declared, name, None) is not None)
+    named = tuple(name for name in _CAPABILITIES if getattr(declared, name, None) is not None)
+    return (*named, CAPABILITY) if declares_tasks(ctx) else named
 
 
 def _forget_failed(sessions: dict[str, Any], key: str, done: asyncio.Future[ClientSession]) -> None:

@@ -171,6 +171,18 @@ class HeldCall:
             if self.result.done():
                 return self.result.result()
 
+    async def ended_within(self, seconds: float) -> CallResult | None:
+        """The result if the call ends in this time, and before it asks; None otherwise."""
+        assert self.result is not None, "the call was begun"
+        asked = asyncio.ensure_future(self._is_asked.wait())
+        try:
+            await asyncio.wait(
+                (self.result, asked), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            asked.cancel()
+        return self.result.result() if self.result.done() else None
+
     def _shown(self, question_id: str, form: QuestionForm) -> InputRequiredResult:
         params = ElicitRequestFormParams(message=form.text, requested_schema=form.schema)
         return InputRequiredResult(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         LoggingLevel,
     )
 
+    Reply: TypeAlias = CallToolResult | InputRequiredResult | MCPError
+
 HERE: Final[ContextVar[McpRequest | None]] = ContextVar("toolcrib_mcp_request", default=None)
 
 
@@ -46,7 +48,7 @@ class McpRequest:
 
     context: ServerRequestContext[Any, Any]
     params: CallToolRequestParams
-    reply: CallToolResult | InputRequiredResult | MCPError | None = None
+    reply: Reply | None = None
 
     @property
     def session(self) -> ServerSession:

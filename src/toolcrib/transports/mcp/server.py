@@ -29,6 +29,8 @@ from toolcrib.transports.mcp.named_requests import name_requests
 from toolcrib.transports.mcp.notifications import Notifications, set_level
 from toolcrib.transports.mcp.options import McpOptions
 from toolcrib.transports.mcp.results import ArtifactReader, no_resources
+from toolcrib.transports.mcp.task import EXTENSION, OneTaskParams, UpdateTaskParams
+from toolcrib.transports.mcp.tasks import Tasks
 from toolcrib.transports.mcp.tool_calls import ToolCallHandler
 from toolcrib.transports.mcp.tool_list import ToolListHandler
 
@@ -101,6 +103,7 @@ class McpServer:
         self._artifacts = ArtifactReader(runtime, self._clients)
         self._endpoint: McpEndpoint | None = None
         approvals = ElicitedApprovals(runtime, options.approve_by_elicitation)
+        self._tasks = tasks = Tasks(runtime, self._clients, self._tool_lists, approvals, options)
         self.sdk: Server[Any] = _Sdk(
             options.name,
             version=options.version,
@@ -111,7 +114,7 @@ class McpServer:
             get_tool_input_schema=self._tool_lists.input_schema,
             on_list_tools=cast("Any", self._tool_lists),
             on_call_tool=cast(
-                "Any", ToolCallHandler(runtime, self._clients, self._tool_lists, approvals)
+                "Any", ToolCallHandler(runtime, self._clients, self._tool_lists, approvals, tasks)
             ),
             on_list_resources=no_resources,
             on_read_resource=cast("Any", self._artifacts),
@@ -119,6 +122,10 @@ class McpServer:
         )
         # The SDK warns of the parameter for it: the stateless protocol has no such method.
         self.sdk.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
+        self.sdk.extensions[EXTENSION] = {}
+        self.sdk.add_request_handler("tasks/get", OneTaskParams, tasks.get)
+        self.sdk.add_request_handler("tasks/update", UpdateTaskParams, tasks.update)
+        self.sdk.add_request_handler("tasks/cancel", OneTaskParams, tasks.cancel)
         sealed = RequestStateBoundary(self._state_security(), default_audience=options.name)
         self.sdk.middleware += [sealed, hide_details, name_requests]
 
@@ -172,7 +179,7 @@ class McpServer:
 
     @asynccontextmanager
     async def _lifespan(self, _: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
-        with self._tool_lists.following():
+        with self._tool_lists.following(), self._tasks.serving():
             yield {}
 
     def _state_security(self) -> RequestStateSecurity:

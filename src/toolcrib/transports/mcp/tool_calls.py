@@ -34,6 +34,7 @@ from toolcrib.transports.mcp.client_sessions import (
 )
 from toolcrib.transports.mcp.elicitation import answer_in, shown_in
 from toolcrib.transports.mcp.questions import (
+    NO_FORMS,
     HeldCall,
     HeldCalls,
     ShownQuestion,
@@ -45,6 +46,7 @@ from toolcrib.transports.mcp.questions import (
 from toolcrib.transports.mcp.request import HERE, McpRequest
 from toolcrib.transports.mcp.results import CALL_META, call_result, meta_of, waiting_result
 from toolcrib.transports.mcp.stateless import watch_of
+from toolcrib.transports.mcp.task import TaskId, declares_tasks
 
 if TYPE_CHECKING:
     from mcp.server.context import HandlerResult, ServerRequestContext
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     from toolcrib.runtime.messages import CallResult
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.mcp.elicitation import ElicitedApprovals
+    from toolcrib.transports.mcp.request import Reply
+    from toolcrib.transports.mcp.tasks import Tasks
     from toolcrib.transports.mcp.tool_list import ToolList, ToolListHandler
 
 
@@ -175,11 +179,14 @@ class ToolCallHandler:
         clients: ClientSessions,
         tool_lists: ToolListHandler,
         approvals: ElicitedApprovals,
+        tasks: Tasks,
     ) -> None:
         self._runtime = runtime
         self._clients = clients
         self._tool_lists = tool_lists
         self._approvals = approvals
+        self._tasks = tasks
+        tasks.answer_of = self._result
         self._pending = PendingCalls(runtime, clients)
         self._held = HeldCalls()
         self._cancelling: set[asyncio.Future[Any]] = set()
@@ -242,7 +249,7 @@ class ToolCallHandler:
         else:
             result = await self._run(client, request, call_id)
         if (
-            not isinstance(result, InputRequiredResult)
+            not isinstance(result, InputRequiredResult | TaskId)
             and result.status == "waiting"
             and client.ends_with_connection
             and fingerprint not in client.waiting
@@ -271,16 +278,19 @@ class ToolCallHandler:
         self,
         client: ClientSession,
         request: McpRequest,
-        result: CallResult | InputRequiredResult,
+        result: CallResult | InputRequiredResult | TaskId,
         fingerprint: str,
         answered: str | None,
     ) -> HandlerResult:
-        """Have a waiting call decided if the client can, and return the result, or the form of a
-        call that asks.
+        """Have a waiting call decided if the client can, and return the result, the form of a call
+        that asks, or the task that it has become.
         """
-        while not isinstance(result, InputRequiredResult) and result.status == "waiting":
+        while not isinstance(result, InputRequiredResult | TaskId) and result.status == "waiting":
             assert result.approval_id is not None, "a waiting call has an approval request"
             client.waiting[fingerprint] = PendingCall(result.call_id, result.approval_id)
+            if declares_tasks(request.context):
+                result = TaskId(client.session_id, result.call_id)
+                break
             if result.approval_id == answered:
                 return waiting_result(result)
             answered = result.approval_id
@@ -290,8 +300,12 @@ class ToolCallHandler:
             result = await self._run(client, request, result.call_id)
         if isinstance(result, InputRequiredResult):
             return result
+        if isinstance(result, TaskId):
+            return await self._tasks.created(request.context, client, result)
         client.waiting.pop(fingerprint, None)
-        return self._result(result, request, await self._tool_lists.of(client))
+        if result.failure is not None and result.failure.kind == "not_found":
+            self._tasks.check_needed(request.context, result.tool)
+        return self._result(result, request.reply, await self._tool_lists.of(client))
 
     async def _known_id(
         self, params: CallToolRequestParams, client: ClientSession, fingerprint: str
@@ -326,8 +340,10 @@ class ToolCallHandler:
 
     async def _run(
         self, client: ClientSession, request: McpRequest, call_id: str, *, is_new_id: bool = False
-    ) -> CallResult | InputRequiredResult:
-        """Make a call, or go on with it. A form, when it asks a client that comes back."""
+    ) -> CallResult | InputRequiredResult | TaskId:
+        """Make a call, or go on with it. A form, when it asks a client that comes back; a task,
+        when it takes long for a client that takes tasks.
+        """
         params, runtime = request.params, self._runtime
         body: dict[str, Any] = {
             "session_id": client.session_id,
@@ -337,10 +353,11 @@ class ToolCallHandler:
         }
         call = NewCall(**body) if is_new_id else body
         ctx = request.context
-        if is_stateless(ctx) and can_show_forms(ctx):
+        has_forms = can_show_forms(ctx)
+        if (is_stateless(ctx) and has_forms) or declares_tasks(ctx):
             fingerprint = call_fingerprint(params.name, params.arguments or {})
             held = HeldCall(client, call_id, fingerprint)
-            with answered_by(held):
+            with answered_by(held if has_forms else NO_FORMS):
                 running = asyncio.ensure_future(runtime.ask("tools.call", call, client.who))
             self._held.begin(held, running)
             return await self._advance(held, request)
@@ -372,17 +389,19 @@ class ToolCallHandler:
 
     async def _advance(
         self, held: HeldCall, request: McpRequest
-    ) -> CallResult | InputRequiredResult:
-        """Wait for a held call to end or to ask. A client that leaves meanwhile cancels it."""
+    ) -> CallResult | InputRequiredResult | TaskId:
+        """Wait for a held call to end, to ask, or to become a task. A client that leaves meanwhile
+        cancels it.
+        """
         watch = watch_of(request.context)
         leave = partial(self._cancel, held.client, held.call_id)
         if watch is not None:
             watch.on_leave = leave
         try:
             if not wants_progress(request.context):
-                return await held.advance()
+                return await self._step(held, request)
             async with reported_progress(self._runtime, request.context, held.client, held.call_id):
-                return await held.advance()
+                return await self._step(held, request)
         except asyncio.CancelledError:
             leave()
             raise
@@ -390,9 +409,16 @@ class ToolCallHandler:
             if watch is not None:
                 watch.on_leave = None
 
+    async def _step(
+        self, held: HeldCall, request: McpRequest
+    ) -> CallResult | InputRequiredResult | TaskId:
+        if declares_tasks(request.context):
+            return await self._tasks.advance(held, request)
+        return await held.advance()
+
     async def _go_on(
         self, client: ClientSession, request: McpRequest, asked: ShownQuestion
-    ) -> CallResult | InputRequiredResult:
+    ) -> CallResult | InputRequiredResult | TaskId:
         """Go on with the call whose question the client was shown. What came of one that is over
         is given again.
         """
@@ -415,7 +441,7 @@ class ToolCallHandler:
             done.exception()
 
     def _result(
-        self, result: CallResult, request: McpRequest, tool_list: ToolList
+        self, result: CallResult, reply: Reply | None, tool_list: ToolList
     ) -> HandlerResult:
         failure = result.failure
         if failure is not None and failure.kind == "not_found":
@@ -423,7 +449,6 @@ class ToolCallHandler:
             names = [tool["name"] for tool in tool_list.tools]
             text = f"Unknown tool: {result.tool[:128]}{did_you_mean(result.tool, names)}"
             raise MCPError(INVALID_PARAMS, text, {CALL_META: facts})
-        reply = request.reply
         if isinstance(reply, MCPError):
             if result.status == "failed":
                 raise reply
