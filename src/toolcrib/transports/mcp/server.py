@@ -30,6 +30,7 @@ from toolcrib.transports.mcp.notifications import Notifications, set_level
 from toolcrib.transports.mcp.options import McpOptions
 from toolcrib.transports.mcp.results import ArtifactReader, no_resources
 from toolcrib.transports.mcp.task import EXTENSION, OneTaskParams, UpdateTaskParams
+from toolcrib.transports.mcp.task_notifications import TaskListener
 from toolcrib.transports.mcp.tasks import Tasks
 from toolcrib.transports.mcp.tool_calls import ToolCallHandler
 from toolcrib.transports.mcp.tool_list import ToolListHandler
@@ -118,7 +119,7 @@ class McpServer:
             ),
             on_list_resources=no_resources,
             on_read_resource=cast("Any", self._artifacts),
-            on_subscriptions_listen=self._notifications.listen,
+            on_subscriptions_listen=TaskListener(runtime, tasks, self._notifications.listen),
         )
         # The SDK warns of the parameter for it: the stateless protocol has no such method.
         self.sdk.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
@@ -179,7 +180,7 @@ class McpServer:
 
     @asynccontextmanager
     async def _lifespan(self, _: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
-        with self._tool_lists.following(), self._tasks.serving():
+        with self._tool_lists.following(), self._tasks.calls.serving():
             yield {}
 
     def _state_security(self) -> RequestStateSecurity:

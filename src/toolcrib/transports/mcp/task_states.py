@@ -69,14 +69,10 @@ class TaskStates:
             case _:
                 raise no_task()
 
-    def of_call(self, task_id: TaskId, call: OpenCall) -> Task:
-        """The task of a call that runs, as far as that is all there is to say."""
-        return self._task(task_id, call.created_at)
-
     def ended(self, task_id: TaskId, call: ToolInvoked) -> Task:
         """The task of a call that has ended, without its result."""
         is_cancelled = call.failure is not None and call.failure.kind == "cancelled"
-        task = self._task(task_id, _begun(call))
+        task = self.begun(task_id, _begun(call))
         status = "cancelled" if is_cancelled else "completed"
         return replace(task, status=status, updated_at=call.at)
 
@@ -132,7 +128,8 @@ class TaskStates:
         request = _form_request(text, self._approvals.schema)
         return replace(task, status="input_required", input_requests={shown.to_key(): request})
 
-    def _task(self, task_id: TaskId, created_at: float) -> Task:
+    def begun(self, task_id: TaskId, created_at: float) -> Task:
+        """The task of an open call, as far as that is all there is to say."""
         return Task(
             task_id=task_id,
             status="working",

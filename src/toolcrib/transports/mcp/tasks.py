@@ -8,10 +8,9 @@ what a handler answered for the client alone is kept here.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.shared.exceptions import MCPError
@@ -29,11 +28,9 @@ from pydantic import BaseModel, ValidationError
 from toolcrib.errors import Refused
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.runtime.messages import CallResult
-from toolcrib.runtime.principal import OWNER
-from toolcrib.session.questions import answered_by
-from toolcrib.store.store import ask_store
+from toolcrib.store.store import OpenCall
 from toolcrib.transports.mcp.elicitation import ShownApproval
-from toolcrib.transports.mcp.questions import NO_FORMS, HeldCall, can_show_forms
+from toolcrib.transports.mcp.questions import HeldCall, can_show_forms
 from toolcrib.transports.mcp.task import (
     CAPABILITY,
     Task,
@@ -42,6 +39,7 @@ from toolcrib.transports.mcp.task import (
     needs_tasks,
     read_task_id,
 )
+from toolcrib.transports.mcp.task_calls import RunningCall, TaskCalls, TaskWait
 from toolcrib.transports.mcp.task_states import TaskStates, TaskViewer, result_of
 from toolcrib.transports.question_form import form_for
 
@@ -49,8 +47,8 @@ if TYPE_CHECKING:
     from mcp.server.context import HandlerResult, ServerRequestContext
 
     from toolcrib.runtime.approval_messages import ApprovalFacts
+    from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
-    from toolcrib.store.store import OpenCall
     from toolcrib.transports.mcp.client_sessions import ClientSession, ClientSessions
     from toolcrib.transports.mcp.elicitation import ElicitedApprovals
     from toolcrib.transports.mcp.options import McpOptions
@@ -67,15 +65,6 @@ _LATE_INPUT: Final = MCPError(
     INTERNAL_ERROR,
     "The tool answered with an InputRequiredResult after it had become a task; use ctx.ask there",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Wait:
-    """A call that waits for a decision, whose task was handed out here."""
-
-    client: ClientSession
-    tool: str
-    has_forms: bool
 
 
 class Tasks:
@@ -97,13 +86,9 @@ class Tasks:
         self.states = TaskStates(runtime, approvals, options.task_ttl_seconds)
         self.answer_of: AnswerOf | None = None
         """Makes the result of `tools/call`."""
-        self._running: dict[TaskId, asyncio.Future[CallResult]] = {}
-        self._waits: OrderedDict[TaskId, _Wait] = OrderedDict()
-        self._replies: OrderedDict[TaskId, Reply] = OrderedDict()
+        self.calls = TaskCalls(runtime, self.states)
         self._left: set[tuple[TaskId, str]] = set()
         """The forms that the person at the client has declined to fill in."""
-        self._watching: asyncio.Task[None] | None = None
-        self._servings = 0
 
     async def advance(self, held: HeldCall, request: McpRequest) -> CallResult | TaskId:
         """Wait until the call ends, waits for a person, or has become a task. Its id is given once
@@ -115,22 +100,23 @@ class Tasks:
             result = await held.ended_within(self._after_seconds)
             if result is not None:
                 return result
-            with suppress(MCPError):
-                await self.states.known(task_id, held.client.who)
-                self._keep(task_id, held.result, request)
+            if await self._is_durable(task_id, held.client.who):
+                self.calls.keep(task_id, held.client, held.result, request)
                 return task_id
 
     async def created(
         self, ctx: ServerRequestContext[Any, Any], client: ClientSession, task_id: TaskId
     ) -> HandlerResult:
         """The result of `tools/call` for a call that has become a task."""
-        match await self.states.known(task_id, client.who):
+        match await self._known(task_id, client.who):
             case ToolInvoked() as call:
                 task = self.states.ended(task_id, call)
+            case RunningCall() as call:
+                task = self.states.begun(task_id, call.created_at)
             case call:
-                task = self.states.of_call(task_id, call)
+                task = self.states.begun(task_id, call.created_at)
                 if call.state != "started":
-                    self._wait(task_id, _Wait(client, call.tool.name, can_show_forms(ctx)))
+                    self.calls.wait(task_id, TaskWait(client, call.tool.name, can_show_forms(ctx)))
         # The first state is the plain one: what goes with another is for `tasks/get`.
         return replace(task, status="working").created()
 
@@ -147,11 +133,11 @@ class Tasks:
         """Answer `tasks/update`. Answers to what was not asked are ignored."""
         viewer = await self._viewer(ctx, params.task_id)
         task_id = read_task_id(params.task_id)
-        call = await self.states.known(task_id, viewer.who)
+        call = await self._known(task_id, viewer.who)
         answers = _answers(params.input_responses)
         if isinstance(call, ToolInvoked) or not answers:
             return _ACKNOWLEDGED
-        if call.state == "started":
+        if isinstance(call, RunningCall) or call.state == "started":
             await self._answer_questions(task_id, viewer, answers)
         elif viewer.may_decide and (approval := await self._approval(call, viewer)) is not None:
             shown = ShownApproval(call.call_id, approval.approval_id, approval.digest)
@@ -168,22 +154,21 @@ class Tasks:
         """Answer `tasks/cancel`. A task that is over stays as it is."""
         viewer = await self._viewer(ctx, params.task_id)
         task_id = read_task_id(params.task_id)
-        call = await self.states.known(task_id, viewer.who)
-        if not isinstance(call, ToolInvoked):
+        if not isinstance(await self._known(task_id, viewer.who), ToolInvoked):
             body = {"session_id": task_id.session_id, "call_id": task_id.call_id}
-            await self._ask_open("tools.cancel", body, viewer.client)
+            await self.calls.ask_open("tools.cancel", body, viewer.client)
         return _ACKNOWLEDGED
 
     async def look(self, viewer: TaskViewer, text: str) -> Task:
         """The task of an id as it is now. A call whose decision was made goes on."""
         task_id = read_task_id(text)
-        call = await self.states.known(task_id, viewer.who)
-        if not isinstance(call, ToolInvoked) and task_id not in self._running:
+        call = await self._known(task_id, viewer.who)
+        if isinstance(call, OpenCall) and not self.calls.is_running(task_id):
             call = await self._taken_up(task_id, call, viewer)
         if isinstance(call, ToolInvoked):
             return await self._ended(task_id, call, viewer)
-        task = self.states.of_call(task_id, call)
-        if call.state == "started" or task_id in self._running:
+        task = self.states.begun(task_id, call.created_at)
+        if isinstance(call, RunningCall) or call.state == "started":
             return await self.states.asking(task, viewer)
         approval = await self._approval(call, viewer)
         if approval is None:
@@ -204,18 +189,6 @@ class Tasks:
         client.who.check(("caller",), ctx.method)
         return TaskViewer(client, can_show_forms(ctx), self._approvals.may_ask(ctx, client))
 
-    @contextmanager
-    def serving(self) -> Generator[None]:
-        """Go on with calls that were decided, while any client is served."""
-        self._servings += 1
-        self._watch()
-        try:
-            yield
-        finally:
-            self._servings -= 1
-            if self._servings == 0 and self._watching is not None:
-                self._watching.cancel()
-
     def check_needed(self, ctx: ServerRequestContext[Any, Any], tool: str) -> None:
         """Raise the error of the protocol for a tool that only clients with the extension get, and
         a client without it.
@@ -226,6 +199,25 @@ class Tasks:
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             raise needs_tasks(f"`{tool}`")
 
+    async def _known(self, task_id: TaskId, who: Principal) -> OpenCall | ToolInvoked | RunningCall:
+        """The call of a task. A ledger in memory has a call only once it waits or has ended."""
+        try:
+            return await self.states.known(task_id, who)
+        except MCPError:
+            running = self.calls.running(task_id)
+            if running is None or running.client.who.name != who.name:
+                raise
+            return running
+
+    async def _is_durable(self, task_id: TaskId, who: Principal) -> bool:
+        """Whether a request about the task would find it."""
+        if not self._runtime.store.is_durable:
+            return True
+        with suppress(MCPError):
+            await self.states.known(task_id, who)
+            return True
+        return False
+
     async def _viewer(self, ctx: ServerRequestContext[Any, Any], text: str) -> TaskViewer:
         viewer = await self.viewer(ctx)
         name = None if ctx.request is None else ctx.request.headers.get(MCP_NAME_HEADER)
@@ -235,30 +227,23 @@ class Tasks:
 
     async def _taken_up(
         self, task_id: TaskId, call: OpenCall, viewer: TaskViewer
-    ) -> OpenCall | ToolInvoked:
+    ) -> OpenCall | ToolInvoked | RunningCall:
         """Go on with a call that was decided, or that a process which is gone has left."""
-        wait = _Wait(viewer.client, call.tool.name, viewer.has_forms)
+        wait = TaskWait(viewer.client, call.tool.name, viewer.has_forms)
         if call.state == "started":
             # Whoever opens the session finds the calls that nobody runs any more.
             session = {"session_id": task_id.session_id}
             with suppress(Refused):
-                await self._ask_open("tools.list", session, viewer.client)
-        elif not await self._is_pending(call):
-            self._go_on(task_id, wait)
+                await self.calls.ask_open("tools.list", session, viewer.client)
+        elif not await self.calls.is_pending(call):
+            self.calls.go_on(task_id, wait)
             await asyncio.sleep(0)
         else:
-            self._wait(task_id, wait)
-        return await self.states.known(task_id, viewer.who)
-
-    async def _is_pending(self, call: OpenCall) -> bool:
-        if call.approval_id is None:
-            return False
-        store = self._runtime.store
-        filed = await ask_store(store, store.approval, call.approval_id)
-        return filed is not None and filed.state == "pending"
+            self.calls.wait(task_id, wait)
+        return await self._known(task_id, viewer.who)
 
     async def _approval(self, call: OpenCall, viewer: TaskViewer) -> ApprovalFacts | None:
-        if call.approval_id is None or not await self._is_pending(call):
+        if call.approval_id is None or not await self.calls.is_pending(call):
             return None
         return await self._approvals.facts(viewer.client, call.approval_id)
 
@@ -275,11 +260,15 @@ class Tasks:
                 body["value"] = form.value_of(answer.content)
             else:
                 body["action"] = answer.action
-            with suppress_closed():
+            with _closed_is_fine():
                 await self._runtime.ask("questions.answer", body, viewer.who)
 
     async def _ended(self, task_id: TaskId, call: ToolInvoked, viewer: TaskViewer) -> Task:
-        task, reply = self.states.ended(task_id, call), self._replies.get(task_id)
+        running = self.calls.running(task_id)
+        if running is not None:
+            # Its end is in the ledger a moment before what its handler answered is kept.
+            await asyncio.wait([running.result])
+        task, reply = self.states.ended(task_id, call), self.calls.reply_of(task_id)
         if task.status == "cancelled":
             return replace(task, message=call.message)
         assert self.answer_of is not None, "the server has set it"
@@ -292,92 +281,10 @@ class Tasks:
             failed = error.error.model_dump(by_alias=True, mode="json", exclude_none=True)
             return replace(task, status="failed", message=error.error.message, error=failed)
 
-    def _keep(
-        self,
-        task_id: TaskId,
-        running: asyncio.Future[CallResult],
-        request: McpRequest | None = None,
-    ) -> None:
-        """Remember that a call runs here, and then what its handler answered for the client."""
-        self._running[task_id] = running
-
-        def ended(done: asyncio.Future[CallResult]) -> None:
-            self._running.pop(task_id, None)
-            if not done.cancelled():
-                # The ledger has what came of it.
-                done.exception()
-            if request is not None and request.reply is not None:
-                self._replies[task_id] = request.reply
-                while len(self._replies) > _MOST_REPLIES:
-                    self._replies.popitem(last=False)
-
-        running.add_done_callback(ended)
-
-    def _go_on(self, task_id: TaskId, wait: _Wait) -> None:
-        """Run a call that was decided, or end it."""
-        self._waits.pop(task_id, None)
-        if task_id in self._running:
-            return
-        body = {
-            "session_id": task_id.session_id,
-            "name": wait.tool,
-            "call_id": task_id.call_id,
-        }
-        held = HeldCall(wait.client, task_id.call_id, "")
-        with answered_by(held if wait.has_forms else NO_FORMS):
-            running = asyncio.ensure_future(self._ask_open("tools.call", body, wait.client))
-        self._keep(task_id, running)
-
-    async def _ask_open(self, operation: str, body: dict[str, Any], client: ClientSession) -> Any:
-        """Run an operation on a session, which is opened again if it is not open."""
-        try:
-            return await self._runtime.ask(operation, body, client.who)
-        except Refused as refused:
-            if refused.kind != "not_found":
-                raise
-        again = {"session_id": body["session_id"], "capabilities": list(client.capabilities)}
-        await self._runtime.ask("session.resume", again, client.who)
-        return await self._runtime.ask(operation, body, client.who)
-
-    def _wait(self, task_id: TaskId, wait: _Wait) -> None:
-        self._waits[task_id] = wait
-        if len(self._waits) > _MOST_WAITING:
-            # It goes on when its client asks about it.
-            self._waits.popitem(last=False)
-        self._watch()
-
-    def _watch(self) -> None:
-        if self._watching is None and self._waits and self._servings:
-            self._watching = asyncio.ensure_future(self._go_on_when_decided())
-
-    async def _go_on_when_decided(self) -> None:
-        feed = self._runtime.service.inbox.follow(OWNER)
-        try:
-            async for _ in feed:
-                for task_id, wait in tuple(self._waits.items()):
-                    await self._look_at(task_id, wait)
-                if not self._waits:
-                    return
-        finally:
-            feed.close()
-            self._watching = None
-            self._watch()
-
-    async def _look_at(self, task_id: TaskId, wait: _Wait) -> None:
-        try:
-            call = await self.states.known(task_id, wait.client.who)
-        except MCPError:
-            self._waits.pop(task_id, None)
-            return
-        if isinstance(call, ToolInvoked) or call.state == "started":
-            self._waits.pop(task_id, None)
-        elif not await self._is_pending(call):
-            self._go_on(task_id, wait)
-
 
 @contextmanager
-def suppress_closed() -> Generator[None]:
-    """Ignore an answer that came too late; one that does not fit is refused."""
+def _closed_is_fine() -> Generator[None]:
+    """Ignore that a question was answered before; an answer that does not fit is refused."""
     try:
         yield
     except Refused as refused:
