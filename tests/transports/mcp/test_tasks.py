@@ -390,7 +390,7 @@ class TestPrivacy:
         eve = Principal("eve", frozenset({"admin"}), transport="mcp")
         async with served(work, path) as (_, client, _):
             created = task_of(await client.call_tool("careful", {"text": "a tree"}))
-        responses = {"input_responses": {}} if method == "tasks/update" else {}
+        responses: dict[str, Any] = {"input_responses": {}} if method == "tasks/update" else {}
         async with served(work, path, who=eve) as (runtime, _, tasks):
             with pytest.raises(MCPError) as refused:
                 await tasks.ask(method, created["taskId"], **responses)
