@@ -21,7 +21,6 @@ from toolcrib.runtime.approval_messages import ListApprovals
 from toolcrib.runtime.approval_operations import every_approval
 from toolcrib.runtime.ownership import may_choose, namespace_of
 from toolcrib.runtime.principal import OWNER
-from toolcrib.serving.auth import principal_of
 from toolcrib.transports.mcp.shared_clients import shared_client_of
 from toolcrib.transports.mcp.task import CAPABILITY, declares_tasks
 
@@ -91,6 +90,9 @@ class ClientSessions:
         """The holder of the token over HTTP; on stdio, the principal that started the process."""
         if ctx.request is None:
             return self._owner
+        # Only HTTP loads the authentication.
+        from toolcrib.serving.auth import principal_of
+
         principal = principal_of(ctx.request.scope)
         known = self._principals.get(principal)
         if known is None:
