@@ -62,14 +62,16 @@ def children_cpu() -> float:
     return spent.ru_utime + spent.ru_stime
 
 
-def served(folder: Path, *options: str) -> tuple[dict[str, Any], str]:
+def served(
+    folder: Path, *options: str, env: dict[str, str] | None = None
+) -> tuple[dict[str, Any], str]:
     """The list of tools that a new process answers with, and what it wrote on stderr."""
     (folder / "shop_tools.py").write_text(TOOLS)
     command = [sys.executable, "-m", "toolcrib", "mcp", "--host-tools-module", "shop_tools"]
     with subprocess.Popen(
         [*command, *options],
         cwd=folder,
-        env=environment(folder),
+        env=env or {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{PYTHON_PATH}"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -94,7 +96,7 @@ def test_the_first_list_costs_little_more_than_the_sdk(tmp_path: Path) -> None:
     costs: list[tuple[float, float]] = []
     for _ in range(2):
         began = children_cpu()
-        assert served(tmp_path)[0]["tools"][0]["name"] == "order"
+        assert served(tmp_path, env=environment(tmp_path))[0]["tools"][0]["name"] == "order"
         answered = children_cpu()
         command = [sys.executable, "-c", "import mcp"]
         subprocess.run(command, env=environment(tmp_path), check=True)
