@@ -16,7 +16,7 @@ from mcp_types import JSONRPCResponse
 from tests.helpers.patience import PATIENCE
 from tests.transports.http.served_runtime import CALLERS, OWNERS, Served, served
 from tests.transports.mcp.test_endpoint import BEGIN, JSON
-from toolcrib.transports.mcp.stream_events import SessionEvents, StreamEvents
+from toolcrib.transports.mcp.stream_events import ResumableEvents, StreamEvents
 
 pytestmark = pytest.mark.wire
 
@@ -111,7 +111,7 @@ async def test_what_is_kept_is_bounded() -> None:
 async def test_messages_of_one_stream_come_in_order_and_once() -> None:
     """Another stream of the session is not taken up with it."""
     events = StreamEvents()
-    session: SessionEvents = events.session()
+    session: ResumableEvents = events.session()
     begin = await session.store_event("1", None)
     await session.store_event("2", _answer(2, "the other"))
     await session.store_event("1", _answer(1, "mine"))

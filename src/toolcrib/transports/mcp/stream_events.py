@@ -44,12 +44,12 @@ class StreamEvents:
     def __init__(self, most_chars: int = _MOST_CHARS) -> None:
         self._most_chars = most_chars
         self._chars = 0
-        self._order: deque[tuple[ref[SessionEvents], int]] = deque()
-        self._sessions: WeakValueDictionary[str, SessionEvents] = WeakValueDictionary()
+        self._order: deque[tuple[ref[ResumableEvents], int]] = deque()
+        self._sessions: WeakValueDictionary[str, ResumableEvents] = WeakValueDictionary()
 
-    def session(self) -> SessionEvents:
+    def session(self) -> ResumableEvents:
         """A place for the messages of a new session."""
-        events = SessionEvents(self)
+        events = ResumableEvents(self)
         self._sessions[events.token] = events
         return events
 
@@ -59,7 +59,7 @@ class StreamEvents:
         events = self._sessions.get(token)
         return events is not None and number.isdecimal() and events.has(int(number))
 
-    def count(self, events: SessionEvents, message: JSONRPCMessage | None) -> None:
+    def count(self, events: ResumableEvents, message: JSONRPCMessage | None) -> None:
         """Count a message that a session keeps, and drop the oldest ones that are too many."""
         chars = _EVENT_CHARS + _content_chars(message)
         self._chars += chars
@@ -71,7 +71,7 @@ class StreamEvents:
                 session.drop_oldest()
 
 
-class SessionEvents(EventStore):
+class ResumableEvents(EventStore):
     """The last messages of one session; nobody else's id finds them."""
 
     def __init__(self, all_events: StreamEvents) -> None:

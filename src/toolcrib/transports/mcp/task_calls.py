@@ -41,7 +41,7 @@ class TaskWait:
 
 
 @dataclass(frozen=True, slots=True)
-class RunningCall:
+class TaskRun:
     """A call that this process runs for a task."""
 
     client: ClientSession
@@ -55,7 +55,7 @@ class TaskCalls:
     def __init__(self, runtime: Runtime, states: TaskStates) -> None:
         self._runtime = runtime
         self._states = states
-        self._running: dict[TaskId, RunningCall] = {}
+        self._running: dict[TaskId, TaskRun] = {}
         self._waits: OrderedDict[TaskId, TaskWait] = OrderedDict()
         self._replies: OrderedDict[TaskId, Reply] = OrderedDict()
         self._watching: asyncio.Task[None] | None = None
@@ -77,7 +77,7 @@ class TaskCalls:
         """Whether this process runs the call."""
         return task_id in self._running
 
-    def running(self, task_id: TaskId) -> RunningCall | None:
+    def running(self, task_id: TaskId) -> TaskRun | None:
         """The call, if this process runs it."""
         return self._running.get(task_id)
 
@@ -102,7 +102,7 @@ class TaskCalls:
     ) -> None:
         """Remember that a call runs here, and then what its handler answered for the client."""
         now = self._runtime.store.clock()
-        self._running[task_id] = RunningCall(client, running, now)
+        self._running[task_id] = TaskRun(client, running, now)
 
         def ended(done: asyncio.Future[CallResult]) -> None:
             self._running.pop(task_id, None)

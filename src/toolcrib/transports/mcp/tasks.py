@@ -39,7 +39,7 @@ from toolcrib.transports.mcp.task import (
     needs_tasks,
     read_task_id,
 )
-from toolcrib.transports.mcp.task_calls import RunningCall, TaskCalls, TaskWait
+from toolcrib.transports.mcp.task_calls import TaskCalls, TaskRun, TaskWait
 from toolcrib.transports.mcp.task_states import TaskStates, TaskViewer, result_of
 from toolcrib.transports.question_form import form_for
 
@@ -111,7 +111,7 @@ class Tasks:
         match await self._known(task_id, client.who):
             case ToolInvoked() as call:
                 task = self.states.ended(task_id, call)
-            case RunningCall() as call:
+            case TaskRun() as call:
                 task = self.states.begun(task_id, call.created_at)
             case call:
                 task = self.states.begun(task_id, call.created_at)
@@ -137,7 +137,7 @@ class Tasks:
         answers = _answers(params.input_responses)
         if isinstance(call, ToolInvoked) or not answers:
             return _ACKNOWLEDGED
-        if isinstance(call, RunningCall) or call.state == "started":
+        if isinstance(call, TaskRun) or call.state == "started":
             await self._answer_questions(task_id, viewer, answers)
         elif viewer.may_decide and (approval := await self._approval(call, viewer)) is not None:
             shown = ShownApproval(call.call_id, approval.approval_id, approval.digest)
@@ -168,7 +168,7 @@ class Tasks:
         if isinstance(call, ToolInvoked):
             return await self._ended(task_id, call, viewer)
         task = self.states.begun(task_id, call.created_at)
-        if isinstance(call, RunningCall) or call.state == "started":
+        if isinstance(call, TaskRun) or call.state == "started":
             return await self.states.asking(task, viewer)
         approval = await self._approval(call, viewer)
         if approval is None:
@@ -199,7 +199,7 @@ class Tasks:
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             raise needs_tasks(f"`{tool}`")
 
-    async def _known(self, task_id: TaskId, who: Principal) -> OpenCall | ToolInvoked | RunningCall:
+    async def _known(self, task_id: TaskId, who: Principal) -> OpenCall | ToolInvoked | TaskRun:
         """The call of a task. A ledger in memory has a call only once it waits or has ended."""
         try:
             return await self.states.known(task_id, who)
@@ -227,7 +227,7 @@ class Tasks:
 
     async def _taken_up(
         self, task_id: TaskId, call: OpenCall, viewer: TaskViewer
-    ) -> OpenCall | ToolInvoked | RunningCall:
+    ) -> OpenCall | ToolInvoked | TaskRun:
         """Go on with a call that was decided, or that a process which is gone has left."""
         wait = TaskWait(viewer.client, call.tool.name, viewer.has_forms)
         if call.state == "started":
