@@ -132,8 +132,11 @@ class TestCreation:
         assert done["result"]["isError"]
         assert "out of paper" in done["result"]["content"][0]["text"]
 
-    async def test_what_a_handler_answers_for_the_client_is_in_the_task(self) -> None:
-        """A picture is no value: what `answer` was given comes with the task."""
+    @pytest.mark.parametrize("asks", [False, True])
+    async def test_what_a_handler_answers_for_the_client_is_in_the_task(self, asks: bool) -> None:
+        """A picture is no value: what `answer` was given comes with the task, also of a call that
+        was approved after its request.
+        """
 
         async def draw(input: dict[str, Any], context: ToolContext) -> str:
             await asyncio.sleep(0.1)
@@ -143,8 +146,11 @@ class TestCreation:
             request.answer(CallToolResult.model_validate({"content": [image]}))
             return "a picture"
 
-        async with tasked(HostToolDefinition("draw", "Draw.", ANY, draw)) as (bench, tasks):
+        tool = HostToolDefinition("draw", "Draw.", ANY, draw, requires_approval=asks)
+        async with tasked(tool) as (bench, tasks):
             created = task_of(await bench.client.call_tool("draw", {}))
+            for filed in await bench.inbox():
+                await bench.decide(filed.approval_id, "approve")
             done = await tasks.until(created["taskId"], "completed")
 
         assert done["result"]["content"][0]["type"] == "image"

@@ -10,20 +10,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolRequestParams
 
 from toolcrib.errors import Refused
 from toolcrib.ledger.events import ToolInvoked
 from toolcrib.runtime.principal import OWNER
 from toolcrib.session.questions import answered_by
 from toolcrib.store.store import ask_store
-from toolcrib.transports.mcp.questions import NO_FORMS, HeldCall
+from toolcrib.transports.mcp.questions import NO_FORMS, HeldCall, can_show_forms
+from toolcrib.transports.mcp.request import HERE, McpRequest
 
 if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
     from toolcrib.runtime.messages import CallResult
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.store.store import OpenCall
     from toolcrib.transports.mcp.client_sessions import ClientSession
-    from toolcrib.transports.mcp.request import McpRequest, Reply
+    from toolcrib.transports.mcp.request import Reply
     from toolcrib.transports.mcp.task import TaskId
     from toolcrib.transports.mcp.task_states import TaskStates
 
@@ -33,20 +37,25 @@ _MOST_REPLIES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class TaskWait:
-    """A call that waits for a decision, and the client that takes its task."""
+    """A call that waits for a decision, and the client that takes its task, in a request of it."""
 
     client: ClientSession
     tool: str
-    has_forms: bool
+    context: ServerRequestContext[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRun:
     """A call that this process runs for a task."""
 
-    client: ClientSession
+    held: HeldCall
     result: asyncio.Future[CallResult]
     created_at: float
+
+    @property
+    def client(self) -> ClientSession:
+        """The client that takes the task."""
+        return self.held.client
 
 
 class TaskCalls:
@@ -96,20 +105,20 @@ class TaskCalls:
     def keep(
         self,
         task_id: TaskId,
-        client: ClientSession,
+        held: HeldCall,
         running: asyncio.Future[CallResult],
-        request: McpRequest | None = None,
+        request: McpRequest,
     ) -> None:
         """Remember that a call runs here, and then what its handler answered for the client."""
         now = self._runtime.store.clock()
-        self._running[task_id] = TaskRun(client, running, now)
+        self._running[task_id] = TaskRun(held, running, now)
 
         def ended(done: asyncio.Future[CallResult]) -> None:
             self._running.pop(task_id, None)
             if not done.cancelled():
                 # The ledger has what came of it.
                 done.exception()
-            if request is not None and request.reply is not None:
+            if request.reply is not None:
                 self._replies[task_id] = request.reply
                 while len(self._replies) > _MOST_REPLIES:
                     self._replies.popitem(last=False)
@@ -127,9 +136,14 @@ class TaskCalls:
             "call_id": task_id.call_id,
         }
         held = HeldCall(wait.client, task_id.call_id, "")
-        with answered_by(held if wait.has_forms else NO_FORMS):
-            running = asyncio.ensure_future(self.ask_open("tools.call", body, wait.client))
-        self.keep(task_id, wait.client, running)
+        request = McpRequest(wait.context, CallToolRequestParams(name=wait.tool))
+        here = HERE.set(request)
+        try:
+            with answered_by(held if can_show_forms(wait.context) else NO_FORMS):
+                running = asyncio.ensure_future(self.ask_open("tools.call", body, wait.client))
+        finally:
+            HERE.reset(here)
+        self.keep(task_id, held, running, request)
 
     async def ask_open(self, operation: str, body: dict[str, Any], client: ClientSession) -> Any:
         """Run an operation on a session, which is opened again if it is not open."""

@@ -11,10 +11,13 @@ from toolcrib.ledger.events import ToolInvoked
 from toolcrib.ledger.record import Record
 from toolcrib.runtime.messages import CallResult, OneCall
 from toolcrib.store.store import OpenCall
+from toolcrib.transports.mcp.questions import can_show_forms
 from toolcrib.transports.mcp.task import Task, TaskId, no_task
 from toolcrib.transports.question_form import form_for
 
 if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
     from toolcrib.runtime.approval_messages import ApprovalFacts, QuestionFacts
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.runtime import Runtime
@@ -31,10 +34,15 @@ class TaskViewer:
     """The client that looks at a task, and which forms it may be shown."""
 
     client: ClientSession
-    has_forms: bool
-    """Whether the client can show the questions of a call."""
+    context: ServerRequestContext[Any, Any]
+    """Its request."""
     may_decide: bool
     """Whether its answer to a form decides a call."""
+
+    @property
+    def has_forms(self) -> bool:
+        """Whether the client can show the questions of a call."""
+        return can_show_forms(self.context)
 
     @property
     def who(self) -> Principal:

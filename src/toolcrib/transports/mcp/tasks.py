@@ -30,7 +30,7 @@ from toolcrib.ledger.events import ToolInvoked
 from toolcrib.runtime.messages import CallResult
 from toolcrib.store.store import OpenCall
 from toolcrib.transports.mcp.elicitation import ShownApproval
-from toolcrib.transports.mcp.questions import HeldCall, can_show_forms
+from toolcrib.transports.mcp.questions import HeldCall
 from toolcrib.transports.mcp.task import (
     CAPABILITY,
     Task,
@@ -101,7 +101,7 @@ class Tasks:
             if result is not None:
                 return result
             if await self._is_durable(task_id, held.client.who):
-                self.calls.keep(task_id, held.client, held.result, request)
+                self.calls.keep(task_id, held, held.result, request)
                 return task_id
 
     async def created(
@@ -116,7 +116,7 @@ class Tasks:
             case call:
                 task = self.states.begun(task_id, call.created_at)
                 if call.state != "started":
-                    self.calls.wait(task_id, TaskWait(client, call.tool.name, can_show_forms(ctx)))
+                    self.calls.wait(task_id, TaskWait(client, call.tool.name, ctx))
         # The first state is the plain one: what goes with another is for `tasks/get`.
         return replace(task, status="working").created()
 
@@ -187,7 +187,7 @@ class Tasks:
             raise needs_tasks(ctx.method)
         client = await self._clients.of(ctx)
         client.who.check(("caller",), ctx.method)
-        return TaskViewer(client, can_show_forms(ctx), self._approvals.may_ask(ctx, client))
+        return TaskViewer(client, ctx, self._approvals.may_ask(ctx, client))
 
     def check_needed(self, ctx: ServerRequestContext[Any, Any], tool: str) -> None:
         """Raise the error of the protocol for a tool that only clients with the extension get, and
@@ -229,7 +229,7 @@ class Tasks:
         self, task_id: TaskId, call: OpenCall, viewer: TaskViewer
     ) -> OpenCall | ToolInvoked | TaskRun:
         """Go on with a call that was decided, or that a process which is gone has left."""
-        wait = TaskWait(viewer.client, call.tool.name, viewer.has_forms)
+        wait = TaskWait(viewer.client, call.tool.name, viewer.context)
         if call.state == "started":
             # Whoever opens the session finds the calls that nobody runs any more.
             session = {"session_id": task_id.session_id}
