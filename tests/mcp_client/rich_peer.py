@@ -5,6 +5,7 @@ In the older era it speaks only the protocol with a handshake.
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any, Literal, cast
 
@@ -13,8 +14,6 @@ import mcp_types as types
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
-from tests.mcp_client.peer import refuse_the_newer_era
 
 Json = dict[str, Any]
 
@@ -176,6 +175,13 @@ async def serve() -> None:
 
 async def set_level(ctx: Any, params: types.SetLevelRequestParams) -> types.EmptyResult:
     return types.EmptyResult()
+
+
+def refuse_the_newer_era() -> None:
+    """Answer the question for the newer era as a server does that has never heard of it."""
+    asked = json.loads(sys.stdin.buffer.readline())
+    error = {"code": types.METHOD_NOT_FOUND, "message": "Method not found"}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": error}), flush=True)
 
 
 def main(era: Literal["newer", "older"]) -> None:

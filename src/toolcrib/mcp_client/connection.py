@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final, cast
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 import anyio
 
 from toolcrib._version import __version__
 from toolcrib.errors import ConnectionLost
 from toolcrib.mcp_client.child import child_streams
+from toolcrib.mcp_client.client_requests import ClientRequests
 from toolcrib.mcp_client.config import ServerEndpoint, ServerProgram
-from toolcrib.mcp_client.elicitation import AskingCall, ServerQuestions
+from toolcrib.mcp_client.elicitation import ServerQuestions
 from toolcrib.mcp_client.errors import ConnectionEnd
 from toolcrib.mcp_client.web import http_streams
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
 
     from toolcrib.mcp_client.config import ConnectionTiming
+    from toolcrib.mcp_client.running_calls import AskingCall
     from toolcrib.mcp_client.sdk_internals import TransportStreams
 
 
@@ -132,10 +134,11 @@ class Connection:
         tool_filter: InvalidToolFilter,
         end: ConnectionEnd,
         wake: asyncio.Event,
-        questions: ServerQuestions,
+        requests: ClientRequests,
     ) -> None:
         self._client = client
-        self._questions = questions
+        self._requests = requests
+        self._log_level: int | None = None
         self._tool_filter = tool_filter
         self._end = end
         self._wake = wake
@@ -174,8 +177,37 @@ class Connection:
         """Run a tool, whose questions are those of `asking`; without one there is nobody to ask.
         Raises what the SDK's client does.
         """
-        with self._questions.of(asking) if asking is not None else nullcontext():
-            return await self._client.call_tool(name, arguments, progress_callback=progress)
+        with self._requests.calls.of(asking) if asking is not None else nullcontext():
+            meta = None if asking is None else await self._log_meta(asking)
+            return await self._client.call_tool(
+                name, arguments, progress_callback=progress, meta=meta
+            )
+
+    async def _log_meta(self, asking: AskingCall) -> Any:
+        """Have the server send the log messages that the client of a call wants: by the `_meta` of
+        a stateless request, or by the level of the connection, which is only ever lowered.
+        """
+        import mcp_types
+        from mcp import MCPError
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        client = asking.client
+        if client is None or not client.takes_logs:
+            return None
+        level = client.log_level
+        if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return {mcp_types.LOG_LEVEL_META_KEY: level or "info"}
+        if level is not None and self._client.server_capabilities.logging is not None:
+            rank = get_args(mcp_types.LoggingLevel).index(level)
+            if self._log_level is None or rank < self._log_level:
+                self._log_level = rank
+                request = mcp_types.SetLevelRequest(
+                    params=mcp_types.SetLevelRequestParams(level=level)
+                )
+                # A server that refuses a level logs as it likes.
+                with suppress(MCPError):
+                    await self._client.session.send_request(request, mcp_types.EmptyResult)
+        return None
 
     def leave(self) -> None:
         """End the connection from this side."""
@@ -223,13 +255,19 @@ class Connection:
 
 
 @asynccontextmanager
-async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
-    """Connect to a server. Raises `ConnectionLost`, or what the SDK's client raises."""
+async def connect(
+    endpoint: ServerEndpoint, requests: ClientRequests | None = None
+) -> AsyncGenerator[Connection]:
+    """Connect to a server, whose requests to its client `requests` answers; without it, all are
+    refused. Raises `ConnectionLost`, or what the SDK's client raises.
+    """
     import mcp_types
     from mcp import Client
 
     wake = asyncio.Event()
-    end, tool_filter, questions = ConnectionEnd(wake), InvalidToolFilter(), ServerQuestions()
+    end, tool_filter = ConnectionEnd(wake), InvalidToolFilter()
+    requests = requests or ClientRequests("")
+    terms = requests.terms
 
     async def on_message(message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
@@ -238,7 +276,14 @@ async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
     client = Client(
         filtered_streams(_streams(endpoint, end), tool_filter),
         message_handler=on_message,
-        elicitation_callback=questions,
+        elicitation_callback=ServerQuestions(requests) if terms.elicitation_is_allowed else None,
+        sampling_callback=requests.sample if terms.sampling != "deny" else None,
+        sampling_capabilities=mcp_types.SamplingCapability(
+            context=mcp_types.SamplingContextCapability(),
+            tools=mcp_types.SamplingToolsCapability(),
+        ),
+        list_roots_callback=requests.list_roots if terms.shares_roots or terms.roots else None,
+        logging_callback=requests.log,
         client_info=mcp_types.Implementation(name="toolcrib", version=__version__),
         # Tools are listed when they may have changed; a cached list would be stale.
         cache=None,
@@ -248,7 +293,7 @@ async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
             # The SDK would check results against the server's own schema in pure Python, in time
             # that the server chooses. The executor checks them, within bounds.
             client.session.validate_tool_result = _accept
-            yield Connection(client, tool_filter, end, wake, questions)
+            yield Connection(client, tool_filter, end, wake, requests)
     except Exception as error:
         raise ConnectionLost(end.reason or end.hint) from error
 

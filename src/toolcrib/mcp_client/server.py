@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from toolcrib.errors import CallEnded, InvalidTool
+from toolcrib.mcp_client.client_requests import ClientRequests
 from toolcrib.mcp_client.config import (
     ConnectionTiming,
     ServerEndpoint,
@@ -19,9 +20,9 @@ from toolcrib.mcp_client.config import (
     server_identity,
 )
 from toolcrib.mcp_client.connection import Connection, connect
-from toolcrib.mcp_client.elicitation import AskingCall
 from toolcrib.mcp_client.errors import call_failure, connection_fault
 from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
+from toolcrib.mcp_client.running_calls import AskingCall
 from toolcrib.mcp_client.server_history import ServerHistory
 from toolcrib.mcp_client.tool_list import RemoteTools, remote_tools
 from toolcrib.tools.redaction import Scrubber
@@ -127,14 +128,16 @@ class MountedServer:
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             text = None if message is None else printable_line(message, self._scrubber)
+            if asking.client is not None:
+                # Events of progress are coalesced; a client gets every report.
+                await asking.client.report(progress, total, text)
             report_progress(context, progress, total, text)
 
+        asking = AskingCall(context, self._question_text)
         try:
-            asking = AskingCall(context, self._question_text)
             answer = await connection.call(name, dict(arguments), on_progress, asking)
         except Exception as error:
-            tool = context.tool_name
-            raise call_failure(error, self._name, tool, connection, self._scrubber) from error
+            raise call_failure(error, self._name, asking, connection, self._scrubber) from error
         result = tool_result(answer, context.tool_name, self.config.terms.max_output_chars)
         return without_secrets(result, self._scrubber)
 
@@ -171,7 +174,10 @@ class MountedServer:
         """Connect, and wait until the connection ends. Returns the reason."""
         with anyio.CancelScope(deadline=anyio.current_time() + self._timing.timeout) as scope:
             try:
-                async with connect(endpoint) as connection:
+                requests = ClientRequests(
+                    self.config.name, self.config.terms.requests, endpoint.scrubber
+                )
+                async with connect(endpoint, requests) as connection:
                     await self._list(connection)
                     scope.deadline = float("inf")
                     await connection.follow(self._list, self._timing)

@@ -34,9 +34,11 @@ from toolcrib.transports.mcp.client_sessions import (
 )
 from toolcrib.transports.mcp.elicitation import answer_in, shown_in
 from toolcrib.transports.mcp.questions import (
+    NO_FORMS,
     HeldCall,
     HeldCalls,
     ShownQuestion,
+    can_answer,
     can_show_forms,
     is_stateless,
     question_in,
@@ -65,14 +67,14 @@ def wants_progress(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 @asynccontextmanager
 async def reported_progress(
-    runtime: Runtime, ctx: ServerRequestContext[Any, Any], client: ClientSession, call_id: str
+    runtime: Runtime, request: McpRequest, client: ClientSession, call_id: str
 ) -> AsyncGenerator[None]:
     """Report the progress of a call that runs in the block, completely before the block ends."""
     session = await runtime.service.get_session(
         OneSession(session_id=client.session_id), client.who
     )
     reader = await runtime.service.open_reader(client.session_id, session.last_seq, client.who)
-    reporting = asyncio.ensure_future(_report(reader, ctx, call_id))
+    reporting = asyncio.ensure_future(_report(reader, request, call_id))
     try:
         yield
         reader.close()
@@ -82,16 +84,11 @@ async def reported_progress(
         reporting.cancel()
 
 
-async def _report(reader: SessionReader, ctx: ServerRequestContext[Any, Any], call_id: str) -> None:
-    reported = float("-inf")
+async def _report(reader: SessionReader, request: McpRequest, call_id: str) -> None:
     async for event in reader:
-        if event.kind != ToolProgress.kind or event.data["call_id"] != call_id:
-            continue
-        data = event.data
-        # The protocol requires increasing numbers.
-        if data["current"] > reported:
-            reported = data["current"]
-            await ctx.session.report_progress(reported, data["total"], data["message"])
+        if event.kind == ToolProgress.kind and event.data["call_id"] == call_id:
+            data = event.data
+            await request.report(data["current"], data["total"], data["message"])
 
 
 class PendingCalls:
@@ -193,6 +190,7 @@ class ToolCallHandler:
         try:
             return await self._answer(request)
         finally:
+            request.is_over = True
             HERE.reset(here)
 
     async def _answer(self, request: McpRequest) -> HandlerResult:
@@ -337,10 +335,10 @@ class ToolCallHandler:
         }
         call = NewCall(**body) if is_new_id else body
         ctx = request.context
-        if is_stateless(ctx) and can_show_forms(ctx):
+        if is_stateless(ctx) and can_answer(ctx):
             fingerprint = call_fingerprint(params.name, params.arguments or {})
-            held = HeldCall(client, call_id, fingerprint)
-            with answered_by(held):
+            request.returning = held = HeldCall(client, call_id, fingerprint, request)
+            with answered_by(held if can_show_forms(ctx) else NO_FORMS):
                 running = asyncio.ensure_future(runtime.ask("tools.call", call, client.who))
             self._held.begin(held, running)
             return await self._advance(held, request)
@@ -364,7 +362,7 @@ class ToolCallHandler:
         try:
             if not wants_progress(request.context):
                 return await runtime.ask("tools.call", call, client.who)
-            async with reported_progress(runtime, request.context, client, call_id):
+            async with reported_progress(runtime, request, client, call_id):
                 return await runtime.ask("tools.call", call, client.who)
         except asyncio.CancelledError:
             self._cancel(client, call_id)
@@ -374,6 +372,7 @@ class ToolCallHandler:
         self, held: HeldCall, request: McpRequest
     ) -> CallResult | InputRequiredResult:
         """Wait for a held call to end or to ask. A client that leaves meanwhile cancels it."""
+        held.latest = request
         watch = watch_of(request.context)
         leave = partial(self._cancel, held.client, held.call_id)
         if watch is not None:
@@ -381,7 +380,7 @@ class ToolCallHandler:
         try:
             if not wants_progress(request.context):
                 return await held.advance()
-            async with reported_progress(self._runtime, request.context, held.client, held.call_id):
+            async with reported_progress(self._runtime, request, held.client, held.call_id):
                 return await held.advance()
         except asyncio.CancelledError:
             leave()
