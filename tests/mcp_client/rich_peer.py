@@ -88,7 +88,7 @@ TOOLS: list[Json] = [
     CHART,
     tool("media", outputSchema=MEDIA),
     *(tool(name) for name in ANSWERS if name not in ("chart", "media")),
-    *(tool(name) for name in ("talk", "think", "visit", "locate", "fill_in")),
+    *(tool(name) for name in ("talk", "think", "visit", "locate", "fill_in", "build")),
 ]
 
 
@@ -161,7 +161,65 @@ async def locate(ctx: Any, params: types.CallToolRequestParams) -> Any:
     return await ask(ctx, params, types.ListRootsRequest(), types.ListRootsResult)
 
 
-DOING = {"talk": talk, "think": think, "visit": visit, "locate": locate, "fill_in": fill_in}
+class OneTask(types.RequestParams):
+    task_id: str
+
+
+class TaskUpdate(OneTask):
+    input_responses: Json
+
+
+TASK: Json = {
+    "taskId": "task-1",
+    "status": "working",
+    "createdAt": "2026-11-18T12:00:00Z",
+    "lastUpdatedAt": "2026-11-18T12:00:00Z",
+    "ttlMs": None,
+    "pollIntervalMs": 50,
+}
+states: list[Json] = []
+"""What `tasks/get` says next; the last state stays."""
+
+
+async def build(ctx: Any, params: types.CallToolRequestParams) -> Any:
+    """Become a task that asks before it ends. With the argument `endless` it never ends."""
+    schema: Json = {"type": "object", "properties": {"colour": {"type": "string"}}}
+    form: Json = {"mode": "form", "message": "Which colour?", "requestedSchema": schema}
+    request: Json = {"method": "elicitation/create", "params": form}
+    states[:] = [{**TASK, "status": "working"}]
+    if not (params.arguments or {}).get("endless"):
+        states.append({**TASK, "status": "input_required", "inputRequests": {"q": request}})
+    return {**TASK, "resultType": "task"}
+
+
+async def get_task(ctx: Any, params: OneTask) -> Any:
+    assert params.task_id == TASK["taskId"]
+    ANSWERS["plain"]["content"][0]["text"] = f"{params.task_id} was polled"
+    state = states.pop(0) if len(states) > 1 else states[0]
+    return {**state, "resultType": "complete"}
+
+
+async def update_task(ctx: Any, params: TaskUpdate) -> Any:
+    said = str(params.input_responses["q"]["content"]["colour"])
+    content = [{"type": "text", "text": f"built in {said}"}]
+    done: Json = {"resultType": "complete", "content": content, "isError": False}
+    states[:] = [{**TASK, "status": "completed", "result": done}]
+    return {"resultType": "complete"}
+
+
+async def cancel_task(ctx: Any, params: OneTask) -> Any:
+    ANSWERS["plain"]["content"][0]["text"] = f"{params.task_id} was cancelled"
+    return {"resultType": "complete"}
+
+
+DOING = {
+    "build": build,
+    "talk": talk,
+    "think": think,
+    "visit": visit,
+    "locate": locate,
+    "fill_in": fill_in,
+}
 
 
 async def serve() -> None:
@@ -169,6 +227,9 @@ async def serve() -> None:
         "rich", version="1", on_list_tools=cast("Any", list_tools), on_call_tool=call_tool
     )
     server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
+    server.add_request_handler("tasks/get", OneTask, get_task)
+    server.add_request_handler("tasks/update", TaskUpdate, update_task)
+    server.add_request_handler("tasks/cancel", OneTask, cancel_task)
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 

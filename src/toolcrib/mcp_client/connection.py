@@ -49,6 +49,9 @@ class InvalidToolFilter:
         tools = cast("list[Any]", listed) if isinstance(listed, list) else []
         if tools and _fault(page, tools) is not None:
             page["tools"] = [tool for tool in tools if self._is_valid(page, tool)]
+        if "task" in page:
+            # The SDK takes a call for one that has content: it has no tasks of 2025-11-25.
+            page.setdefault("content", [])
         return item
 
     def _is_valid(self, page: dict[str, Any], tool: Any) -> bool:
@@ -139,6 +142,7 @@ class Connection:
         self._client = client
         self._requests = requests
         self._log_level: int | None = None
+        self._task_tools: frozenset[str] = frozenset()
         self._tool_filter = tool_filter
         self._end = end
         self._wake = wake
@@ -165,6 +169,9 @@ class Connection:
             if page.next_cursor is None or page.next_cursor == cursor:
                 break
             cursor = page.next_cursor
+        from toolcrib.mcp_client.remote_task import needs_task
+
+        self._task_tools = frozenset(tool.name for tool in tools if needs_task(tool))
         return tools
 
     async def call(
@@ -179,6 +186,10 @@ class Connection:
         """
         with self._requests.calls.of(asking) if asking is not None else nullcontext():
             meta = None if asking is None else await self._log_meta(asking)
+            if name in self._task_tools:
+                from toolcrib.mcp_client.remote_task import call_as_task
+
+                return await call_as_task(self._client.session, name, arguments, progress, meta)
             return await self._client.call_tool(
                 name, arguments, progress_callback=progress, meta=meta
             )
@@ -264,6 +275,8 @@ async def connect(
     import mcp_types
     from mcp import Client
 
+    from toolcrib.mcp_client.remote_task import RemoteTasks
+
     wake = asyncio.Event()
     end, tool_filter = ConnectionEnd(wake), InvalidToolFilter()
     requests = requests or ClientRequests("")
@@ -284,6 +297,7 @@ async def connect(
         ),
         list_roots_callback=requests.list_roots if terms.shares_roots or terms.roots else None,
         logging_callback=requests.log,
+        extensions=[RemoteTasks()],
         client_info=mcp_types.Implementation(name="toolcrib", version=__version__),
         # Tools are listed when they may have changed; a cached list would be stale.
         cache=None,
