@@ -117,11 +117,10 @@ def _mounted_tool(
         "inputSchema": {"type": "object", **facts.parameters},
         "_meta": {**(presentation.get("_meta") or {}), TOOL_META: _identity(facts)},
     }
-    # The gateway runs the task itself; a client that saw the word would ask for one here.
-    execution: dict[str, Any] = dict(tool.pop("execution", None) or {})
-    execution.pop("taskSupport", None)
-    if execution:
-        tool["execution"] = execution
+    execution: dict[str, Any] = dict(presentation.get("execution") or {})
+    if execution.get("taskSupport") in ("required", "optional"):
+        # The gateway runs the task itself; a client that saw the word would ask for one here.
+        tool["execution"] = {**execution, "taskSupport": "forbidden"}
     if schema is not None:
         tool["outputSchema"] = schema
     return tool
