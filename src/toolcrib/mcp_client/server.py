@@ -21,6 +21,7 @@ from toolcrib.mcp_client.config import (
 )
 from toolcrib.mcp_client.connection import Connection, connect
 from toolcrib.mcp_client.errors import call_failure, connection_fault
+from toolcrib.mcp_client.remote_features import RemoteFeatures
 from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
 from toolcrib.mcp_client.running_calls import AskingCall
 from toolcrib.mcp_client.server_history import ServerHistory
@@ -66,6 +67,8 @@ class MountedServer:
         self.config = config
         self.source = source
         self.tools = RemoteTools()
+        self.features = RemoteFeatures(config, source)
+        """Its resources and prompts."""
         self.fault: str | None = "it is being connected to"
         self._was_away = False
         """Whether somebody was told that it is not connected."""
@@ -97,6 +100,7 @@ class MountedServer:
         """End the connection, and the server's program if there is one. Running calls fail."""
         self._is_closed = True
         self._was_attempted.set()
+        self.features.subscriptions.disconnected()
         if self._task is None:
             return
         if self._connection is not None:
@@ -138,6 +142,7 @@ class MountedServer:
             answer = await connection.call(name, dict(arguments), on_progress, asking)
         except Exception as error:
             raise call_failure(error, self._name, asking, connection, self._scrubber) from error
+        self.features.note_links(context.session_id, answer.content)
         result = tool_result(answer, context.tool_name, self.config.terms.max_output_chars)
         return without_secrets(result, self._scrubber)
 
@@ -209,6 +214,7 @@ class MountedServer:
             self.history.note_connected(self._program(connection))
         self.tools, self._connection, self.fault = tools, connection, None
         self._identity = identity
+        self.features.connected(connection, identity, self._scrubber)
         if is_change:
             self._notify()
 
@@ -222,6 +228,7 @@ class MountedServer:
     def _disconnected(self, fault: str, *, is_final: bool = False) -> None:
         is_change = not self._is_closed and (self.fault != fault or self._connection is not None)
         self._connection, self.fault = None, fault
+        self.features.disconnected()
         if not self._is_closed:
             self.history.note_fault(fault, is_final=is_final)
         if is_change:

@@ -17,6 +17,7 @@ from toolcrib.errors import InvalidTool
 from toolcrib.mcp_client.config import printable_line
 from toolcrib.tools.identity import canonical_json
 from toolcrib.tools.prepared_tool import prepare
+from toolcrib.tools.rules import check_free
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -176,6 +177,7 @@ def tool_from_mcp(
     make_handler: HandlerFactory,
 ) -> tuple[Tool[Any, Any], str]:
     """A server's tool as a `Tool`, and the digest of its declaration. Raises `InvalidTool`."""
+    check_free(name)
     schema = as_draft_2020_12(mcp_tool.input_schema)
     description, presentation = _description(mcp_tool), presentation_of(mcp_tool)
     trusted = [presentation[key] for key in ("title", "annotations") if key in presentation]
