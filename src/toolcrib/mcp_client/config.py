@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never
 
 from toolcrib.egress import EgressPolicy
 from toolcrib.errors import InvalidTool
+from toolcrib.mcp_client.request_terms import DEFAULT_TERMS, RequestTerms
 from toolcrib.tools.identity import HandlerIdentity
 from toolcrib.tools.mcp.credentials import SHORTEST_SECRET, check_headers, check_url, secrets_in
 from toolcrib.tools.redaction import Scrubber
@@ -41,6 +42,8 @@ class MountTerms:
     """Seconds until a call is stopped."""
     max_output_chars: int = 1_000_000
     """The maximum size of a result."""
+    requests: RequestTerms = DEFAULT_TERMS
+    """What the server may ask of clients."""
 
     def serves(self, name: str) -> bool:
         """Whether a tool of the server, by its own name, is served."""
@@ -103,6 +106,7 @@ def server_from(name: str, entry: Mapping[str, Any]) -> McpServerConfig:
         prefix=entry.get("prefix", f"{name}_"),
         allowed_tools=None if allowed is None else tuple(allowed),
         denied_tools=tuple(entry.get("denied_tools", ())),
+        requests=_request_terms(entry),
         **{option: entry[option] for option in options if option in entry},
     )
     if "url" in entry:
@@ -115,6 +119,16 @@ def server_from(name: str, entry: Mapping[str, Any]) -> McpServerConfig:
         args=tuple(entry.get("args", ())),
         env=entry.get("env", {}),
         cwd=entry.get("cwd"),
+    )
+
+
+def _request_terms(entry: Mapping[str, Any]) -> RequestTerms:
+    default = DEFAULT_TERMS
+    return RequestTerms(
+        sampling=entry.get("sampling", default.sampling),
+        elicitation=entry.get("elicitation", default.elicitation),
+        shares_roots=entry.get("share_roots", default.shares_roots),
+        roots=tuple(entry.get("roots", ())),
     )
 
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final, cast
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args
 
 import anyio
 
 from toolcrib._version import __version__
 from toolcrib.errors import ConnectionLost
+from toolcrib.features.registry import PROMPTS_CHANGED, RESOURCES_CHANGED, FeatureChange
 from toolcrib.mcp_client.child import child_streams
+from toolcrib.mcp_client.client_requests import ClientRequests
 from toolcrib.mcp_client.config import ServerEndpoint, ServerProgram
-from toolcrib.mcp_client.elicitation import AskingCall, ServerQuestions
+from toolcrib.mcp_client.elicitation import ServerQuestions
 from toolcrib.mcp_client.errors import ConnectionEnd
 from toolcrib.mcp_client.web import http_streams
 
@@ -27,8 +29,11 @@ if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
 
     from toolcrib.mcp_client.config import ConnectionTiming
+    from toolcrib.mcp_client.running_calls import AskingCall
     from toolcrib.mcp_client.sdk_internals import TransportStreams
 
+
+T = TypeVar("T")
 
 _REVISIONS: Final = ("2025-11-25", "2026-07-28")
 
@@ -47,6 +52,9 @@ class InvalidToolFilter:
         tools = cast("list[Any]", listed) if isinstance(listed, list) else []
         if tools and _fault(page, tools) is not None:
             page["tools"] = [tool for tool in tools if self._is_valid(page, tool)]
+        if "task" in page:
+            # The SDK takes a call for one that has content: it has no tasks of 2025-11-25.
+            page.setdefault("content", [])
         return item
 
     def _is_valid(self, page: dict[str, Any], tool: Any) -> bool:
@@ -121,6 +129,16 @@ MAX_PAGES: Final = 100
 """The maximum number of pages of tools that are requested."""
 
 
+_LIST_CHANGES: Final[Mapping[str, FeatureChange | None]] = {
+    **dict.fromkeys(("ToolListChangedNotification", "ToolsListChanged")),
+    **dict.fromkeys(("PromptListChangedNotification", "PromptsListChanged"), PROMPTS_CHANGED),
+    **dict.fromkeys(("ResourceListChangedNotification", "ResourcesListChanged"), RESOURCES_CHANGED),
+}
+"""By the classes of both revisions, which are imported with the first connection only; None for
+tools."""
+_UPDATES: Final = ("ResourceUpdatedNotification", "ResourceUpdated")
+
+
 class Connection:
     """The connection of a mounted server. The task that opened it owns it; calls may come from any
     task of the same event loop.
@@ -132,13 +150,41 @@ class Connection:
         tool_filter: InvalidToolFilter,
         end: ConnectionEnd,
         wake: asyncio.Event,
-        questions: ServerQuestions,
+        requests: ClientRequests,
     ) -> None:
         self._client = client
-        self._questions = questions
+        self._requests = requests
+        self._log_level: int | None = None
+        self._task_tools: frozenset[str] = frozenset()
         self._tool_filter = tool_filter
         self._end = end
         self._wake = wake
+        self.on_event: Callable[[FeatureChange], None] = lambda change: None
+        """Called when the server says that its resources or prompts changed."""
+
+    @property
+    def capabilities(self) -> mcp_types.ServerCapabilities:
+        """What the server said that it has."""
+        return self._client.server_capabilities
+
+    async def ask(
+        self, ask: Callable[[Client], Awaitable[T]], asking: AskingCall | None = None
+    ) -> T:
+        """Ask the server something else than a tool, with questions as in `call`."""
+        with self._requests.calls.of(asking) if asking is not None else nullcontext():
+            return await ask(self._client)
+
+    def hear(self, message: object) -> None:
+        """Take a notification of the server."""
+        if type(message).__name__ in _LIST_CHANGES:
+            kind = _LIST_CHANGES[type(message).__name__]
+            if kind is None:
+                self._wake.set()
+            else:
+                self.on_event(kind)
+        elif type(message).__name__ in _UPDATES:
+            event: Any = message
+            self.on_event(FeatureChange("updated", getattr(event, "uri", None) or event.params.uri))
 
     @property
     def program(self) -> str | None:
@@ -162,6 +208,9 @@ class Connection:
             if page.next_cursor is None or page.next_cursor == cursor:
                 break
             cursor = page.next_cursor
+        from toolcrib.mcp_client.remote_task import needs_task
+
+        self._task_tools = frozenset(tool.name for tool in tools if needs_task(tool))
         return tools
 
     async def call(
@@ -174,8 +223,41 @@ class Connection:
         """Run a tool, whose questions are those of `asking`; without one there is nobody to ask.
         Raises what the SDK's client does.
         """
-        with self._questions.of(asking) if asking is not None else nullcontext():
-            return await self._client.call_tool(name, arguments, progress_callback=progress)
+        with self._requests.calls.of(asking) if asking is not None else nullcontext():
+            meta = None if asking is None else await self._log_meta(asking)
+            if name in self._task_tools:
+                from toolcrib.mcp_client.remote_task import call_as_task
+
+                return await call_as_task(self._client.session, name, arguments, progress, meta)
+            return await self._client.call_tool(
+                name, arguments, progress_callback=progress, meta=meta
+            )
+
+    async def _log_meta(self, asking: AskingCall) -> Any:
+        """Have the server send the log messages that the client of a call wants: by the `_meta` of
+        a stateless request, or by the level of the connection, which is only ever lowered.
+        """
+        import mcp_types
+        from mcp import MCPError
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        client = asking.client
+        if client is None or not client.takes_logs:
+            return None
+        level = client.log_level
+        if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return {mcp_types.LOG_LEVEL_META_KEY: level or "info"}
+        if level is not None and self._client.server_capabilities.logging is not None:
+            rank = get_args(mcp_types.LoggingLevel).index(level)
+            if self._log_level is None or rank < self._log_level:
+                self._log_level = rank
+                request = mcp_types.SetLevelRequest(
+                    params=mcp_types.SetLevelRequestParams(level=level)
+                )
+                # A server that refuses a level logs as it likes.
+                with suppress(MCPError):
+                    await self._client.session.send_request(request, mcp_types.EmptyResult)
+        return None
 
     def leave(self) -> None:
         """End the connection from this side."""
@@ -208,13 +290,17 @@ class Connection:
         from mcp import MCPError
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
-        capability = self._client.server_capabilities.tools
-        if capability is None or not capability.list_changed:
+        wanted: dict[str, Any] = {
+            f"{kind}_list_changed": True
+            for kind in ("tools", "prompts", "resources")
+            if getattr(getattr(self.capabilities, kind), "list_changed", False)
+        }
+        if not wanted:
             return
         try:
-            async with self._client.listen(tools_list_changed=True) as changes:
-                async for _ in changes:
-                    self._wake.set()
+            async with self._client.listen(**wanted) as changes:
+                async for change in changes:
+                    self.hear(change)
         except (MCPError, ListenNotSupportedError):
             # The server does not allow it; its tools are listed again after a reconnection.
             return
@@ -223,22 +309,42 @@ class Connection:
 
 
 @asynccontextmanager
-async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
-    """Connect to a server. Raises `ConnectionLost`, or what the SDK's client raises."""
+async def connect(
+    endpoint: ServerEndpoint, requests: ClientRequests | None = None
+) -> AsyncGenerator[Connection]:
+    """Connect to a server, whose requests to its client `requests` answers; without it, all are
+    refused. Raises `ConnectionLost`, or what the SDK's client raises.
+    """
     import mcp_types
     from mcp import Client
 
+    from toolcrib.mcp_client.remote_task import RemoteTasks
+
     wake = asyncio.Event()
-    end, tool_filter, questions = ConnectionEnd(wake), InvalidToolFilter(), ServerQuestions()
+    end, tool_filter = ConnectionEnd(wake), InvalidToolFilter()
+    requests = requests or ClientRequests("")
+    terms = requests.terms
+
+    connection: Connection | None = None
 
     async def on_message(message: object) -> None:
-        if isinstance(message, mcp_types.ToolListChangedNotification):
+        if connection is not None:
+            connection.hear(message)
+        elif isinstance(message, mcp_types.ToolListChangedNotification):
             wake.set()
 
     client = Client(
         filtered_streams(_streams(endpoint, end), tool_filter),
         message_handler=on_message,
-        elicitation_callback=questions,
+        elicitation_callback=ServerQuestions(requests) if terms.elicitation_is_allowed else None,
+        sampling_callback=requests.sample if terms.sampling != "deny" else None,
+        sampling_capabilities=mcp_types.SamplingCapability(
+            context=mcp_types.SamplingContextCapability(),
+            tools=mcp_types.SamplingToolsCapability(),
+        ),
+        list_roots_callback=requests.list_roots if terms.shares_roots or terms.roots else None,
+        logging_callback=requests.log,
+        extensions=[RemoteTasks()],
         client_info=mcp_types.Implementation(name="toolcrib", version=__version__),
         # Tools are listed when they may have changed; a cached list would be stale.
         cache=None,
@@ -248,7 +354,8 @@ async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
             # The SDK would check results against the server's own schema in pure Python, in time
             # that the server chooses. The executor checks them, within bounds.
             client.session.validate_tool_result = _accept
-            yield Connection(client, tool_filter, end, wake, questions)
+            connection = Connection(client, tool_filter, end, wake, requests)
+            yield connection
     except Exception as error:
         raise ConnectionLost(end.reason or end.hint) from error
 

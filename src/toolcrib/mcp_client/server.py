@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from toolcrib.errors import CallEnded, InvalidTool
+from toolcrib.mcp_client.client_requests import ClientRequests
 from toolcrib.mcp_client.config import (
     ConnectionTiming,
     ServerEndpoint,
@@ -19,9 +20,10 @@ from toolcrib.mcp_client.config import (
     server_identity,
 )
 from toolcrib.mcp_client.connection import Connection, connect
-from toolcrib.mcp_client.elicitation import AskingCall
 from toolcrib.mcp_client.errors import call_failure, connection_fault
+from toolcrib.mcp_client.remote_features import RemoteFeatures
 from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
+from toolcrib.mcp_client.running_calls import AskingCall
 from toolcrib.mcp_client.server_history import ServerHistory
 from toolcrib.mcp_client.tool_list import RemoteTools, remote_tools
 from toolcrib.tools.redaction import Scrubber
@@ -65,6 +67,8 @@ class MountedServer:
         self.config = config
         self.source = source
         self.tools = RemoteTools()
+        self.features = RemoteFeatures(config, source)
+        """Its resources and prompts."""
         self.fault: str | None = "it is being connected to"
         self._was_away = False
         """Whether somebody was told that it is not connected."""
@@ -96,6 +100,7 @@ class MountedServer:
         """End the connection, and the server's program if there is one. Running calls fail."""
         self._is_closed = True
         self._was_attempted.set()
+        self.features.subscriptions.disconnected()
         if self._task is None:
             return
         if self._connection is not None:
@@ -127,14 +132,17 @@ class MountedServer:
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             text = None if message is None else printable_line(message, self._scrubber)
+            if asking.client is not None:
+                # Events of progress are coalesced; a client gets every report.
+                await asking.client.report(progress, total, text)
             report_progress(context, progress, total, text)
 
+        asking = AskingCall(context, self._question_text)
         try:
-            asking = AskingCall(context, self._question_text)
             answer = await connection.call(name, dict(arguments), on_progress, asking)
         except Exception as error:
-            tool = context.tool_name
-            raise call_failure(error, self._name, tool, connection, self._scrubber) from error
+            raise call_failure(error, self._name, asking, connection, self._scrubber) from error
+        self.features.note_links(context.session_id, answer.content)
         result = tool_result(answer, context.tool_name, self.config.terms.max_output_chars)
         return without_secrets(result, self._scrubber)
 
@@ -171,7 +179,10 @@ class MountedServer:
         """Connect, and wait until the connection ends. Returns the reason."""
         with anyio.CancelScope(deadline=anyio.current_time() + self._timing.timeout) as scope:
             try:
-                async with connect(endpoint) as connection:
+                requests = ClientRequests(
+                    self.config.name, self.config.terms.requests, endpoint.scrubber
+                )
+                async with connect(endpoint, requests) as connection:
                     await self._list(connection)
                     scope.deadline = float("inf")
                     await connection.follow(self._list, self._timing)
@@ -203,6 +214,7 @@ class MountedServer:
             self.history.note_connected(self._program(connection))
         self.tools, self._connection, self.fault = tools, connection, None
         self._identity = identity
+        self.features.connected(connection, identity, self._scrubber)
         if is_change:
             self._notify()
 
@@ -216,6 +228,7 @@ class MountedServer:
     def _disconnected(self, fault: str, *, is_final: bool = False) -> None:
         is_change = not self._is_closed and (self.fault != fault or self._connection is not None)
         self._connection, self.fault = None, fault
+        self.features.disconnected()
         if not self._is_closed:
             self.history.note_fault(fault, is_final=is_final)
         if is_change:

@@ -23,9 +23,11 @@ from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks, PreReply
 from toolcrib.calls.lifecycle import HookedSession, refusal_of, tell_hooks
 from toolcrib.errors import CallEnded, Refused, UsageError
+from toolcrib.features.declaration import FEATURE_TOOLS
 from toolcrib.runtime.event_reader import EventReader
 from toolcrib.runtime.messages import ResumeSession
 from toolcrib.runtime.partial_reply import PartialReplies
+from toolcrib.runtime.session_features import SessionFeatures
 from toolcrib.store.store import ask_store
 from toolcrib.tools.prepared_tool import is_available
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from toolcrib.host_tools.session_tools import SessionTools
     from toolcrib.runtime.client_tools import ClientCalls
     from toolcrib.runtime.config import RuntimeConfig, WhenBusy
+    from toolcrib.runtime.features import Features
     from toolcrib.runtime.messages import CreateSession
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.served_tools import ServedTools
@@ -187,9 +190,19 @@ class LiveSession:
         self.hosted = served.hosted
         """The tools of the provider that its prompts offer, by name."""
         self._hooks = session_hooks(config.hooks, served.hooks)
-        self.executor = Executor(
-            session,
-            tools.for_executor,
+        self.executor = self._make_executor(tools.for_executor)
+        self._features: SessionFeatures | None = None
+        tools.follow(self.executor)
+        self._calls: set[asyncio.Task[Any]] = set()
+        """The tasks of calls without a model."""
+        self._readers: set[EventReader] = set()
+        self._decision = asyncio.Event()
+
+    def _make_executor(self, tools: Iterable[Any]) -> Executor:
+        config = self._config
+        return Executor(
+            self.session,
+            tools,
             hooks=self._hooks,
             policy=config.policy,
             approver=config.approver,
@@ -199,11 +212,16 @@ class LiveSession:
             bind_to=config.bind_to,
             is_policy_checked=True,
         )
-        tools.follow(self.executor)
-        self._calls: set[asyncio.Task[Any]] = set()
-        """The tasks of calls without a model."""
-        self._readers: set[EventReader] = set()
-        self._decision = asyncio.Event()
+
+    def serve(self, features: Features) -> None:
+        """Let calls of the tools behind resources and prompts read these."""
+        if self._features is None:
+            self._features = SessionFeatures(
+                self.session,
+                features,
+                lambda tool: self._make_executor([tool]),
+                lambda name: self.tools.is_wanted(name),
+            )
 
     @property
     def is_in_use(self) -> bool:
@@ -279,8 +297,11 @@ class LiveSession:
         task = asyncio.current_task(self._loop)
         assert task is not None, "an operation runs in a task of the loop of its session"
         self._calls.add(task)
+        executor = self.executor
         try:
-            return await self.executor.call(
+            if name in FEATURE_TOOLS and self._features is not None:
+                executor, arguments = await self._features.executor(name, arguments, call_id)
+            return await executor.call(
                 name, arguments, call_id=call_id, is_new_id=is_new_id, caller=caller
             )
         except UsageError as error:
@@ -296,6 +317,8 @@ class LiveSession:
         )
         self.executor.responder = config.responder
         self._config, self._hooks = config, hooks
+        if self._features is not None:
+            self._features.reconfigure()
 
     def governance(self, names: Collection[str], caller: Caller) -> Governance:
         """The governance of the calls of a prompt that declares the tools `names`."""

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from toolcrib.errors import DuplicateTool
 from toolcrib.ledger.prompt_events import ToolWithheld
@@ -17,12 +17,17 @@ from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
     from toolcrib.egress import EgressPolicy
+    from toolcrib.features.registry import FeatureChange
     from toolcrib.mcp_client.config import ConnectionTiming, McpServerConfig
+    from toolcrib.mcp_client.remote_features import RemoteFeatures
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.session.session import Session
     from toolcrib.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
+
+FeatureListener: TypeAlias = "Callable[[RemoteFeatures, FeatureChange], None]"
+"""Called with the features of a server, and what changed."""
 
 FIRST_SECONDS: Final = 20.0
 """How long a session waits for servers that have not connected yet."""
@@ -62,6 +67,7 @@ class MountedServers:
         self._live_sessions = live_sessions
         self._timing = timing
         self._shared = [self._server(config) for config in configs]
+        self._feature_listeners: dict[object, FeatureListener] = {}
         self._remounting = asyncio.Lock()
         self._is_closed = False
         self._own: dict[str, list[MountedServer]] = {}
@@ -123,6 +129,9 @@ class MountedServers:
                     server.history.follow(old.history, old.tools, server.tools)
             for live in self._live_sessions():
                 self._try_refresh(live)
+            for server in before:
+                if server not in servers:
+                    server.features.disconnected()
             await _close(server for server in before if server not in servers)
 
     async def close(self) -> None:
@@ -171,6 +180,8 @@ class MountedServers:
             )
             for config in configs
         ]
+        for server in servers:
+            self._follow_features(server)
         self._own.setdefault(session_id, []).extend(servers)
         await _wait([_connect(server) for server in servers], FIRST_SECONDS)
         self.refresh(live)
@@ -224,7 +235,30 @@ class MountedServers:
 
     def _server(self, config: McpServerConfig) -> MountedServer:
         source = f"mcp:{config.name}"
-        return MountedServer(config, source, self._changed, environ=os.environ, timing=self._timing)
+        server = MountedServer(
+            config, source, self._changed, environ=os.environ, timing=self._timing
+        )
+        self._follow_features(server)
+        return server
+
+    def follow_features(self, listener: FeatureListener) -> Callable[[], None]:
+        """Call `listener` when resources or prompts of a server changed; returns the function that
+        ends it.
+        """
+        token = object()
+        self._feature_listeners[token] = listener
+
+        def end() -> None:
+            self._feature_listeners.pop(token, None)
+
+        return end
+
+    def _follow_features(self, server: MountedServer) -> None:
+        def hear(change: FeatureChange) -> None:
+            for listener in list(self._feature_listeners.values()):
+                listener(server.features, change)
+
+        server.features.on_change = hear
 
     def _tools_for(
         self, session_id: str, taken: Collection[str], is_wanted: Callable[[str], bool]

@@ -134,6 +134,7 @@ UNBOUND: Final = frozenset(
         "instruction",
         "requires",
         "calling",
+        "presentation",
     }
 )
 """The fields of a tool that no decision is bound to: how it is presented to models and people."""
@@ -183,6 +184,12 @@ def _declared(tool: Tool[Any, Any], schema: Mapping[str, Any]) -> Iterator[tuple
     if tool.output_schema is not None:
         output = tool.output_schema
         yield "output", Part(_summary(output), canonical_json(output).decode())
+    # What a person or a client may have trusted the tool for. Icons and `_meta` say nothing of
+    # what a call does, and some servers make them anew for every list.
+    for name in ("title", "annotations"):
+        if tool.presentation is not None and name in tool.presentation:
+            shown = canonical_json(tool.presentation[name]).decode()
+            yield name, Part(shown, shown)
     for rule in _RULES:
         value = getattr(tool, rule)
         if value:

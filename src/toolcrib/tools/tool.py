@@ -112,6 +112,9 @@ class Tool(TypeArguments, Generic[P, R]):
     agent; None adds nothing."""
     function_options: FunctionOptions | None = None
     """How it is offered to a model: deferred, in a group, to programs, as free text."""
+    presentation: Mapping[str, Any] | None = field(default=None, hash=False)
+    """How the MCP server of the tool presents it, as MCP JSON: title, annotations, icons,
+    execution, `_meta`. It is shown to clients; nothing here relies on it."""
     is_foreign: bool = False
     """Whether its schemas come from outside the host application, from a client or an MCP server.
     A foreign schema that is costly to check is refused, and each check is bounded."""

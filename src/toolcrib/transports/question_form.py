@@ -17,10 +17,21 @@ ANSWER: Final = "answer"
 """The field of a form with one field."""
 
 _KEPT: Final = {
-    "string": ("title", "description", "minLength", "maxLength", "format", "enum", "default"),
+    "string": (
+        "title",
+        "description",
+        "minLength",
+        "maxLength",
+        "format",
+        "enum",
+        "enumNames",
+        "oneOf",
+        "default",
+    ),
     "number": ("title", "description", "minimum", "maximum", "default"),
     "integer": ("title", "description", "minimum", "maximum", "default"),
     "boolean": ("title", "description", "default"),
+    "array": ("title", "description", "minItems", "maxItems", "default"),
 }
 """What clients know of each kind of field; the answer is checked against the whole schema here."""
 _FORMATS: Final = ("email", "uri", "date", "date-time")
@@ -115,6 +126,11 @@ def _field(member: Any, root: Mapping[str, Any]) -> dict[str, Any] | None:
     if kind not in _KEPT:
         return None
     field = {key: schema[key] for key in _KEPT[kind] if key in schema}
+    if kind == "array":
+        choices = _resolved(schema.get("items"), root)
+        if not _is_choice(choices):
+            return None
+        field["items"] = choices
     if field.get("format") not in _FORMATS:
         field.pop("format", None)
     if field.get("default", 0) is None:
@@ -123,6 +139,14 @@ def _field(member: Any, root: Mapping[str, Any]) -> dict[str, Any] | None:
         # Clients know choices of text only.
         field["description"] = f"One of {', '.join(map(str, schema['enum']))}."
     return {"type": kind, **field}
+
+
+def _is_choice(items: Mapping[str, Any]) -> bool:
+    """Whether the items of a list are texts to choose from, by themselves or with titles."""
+    values: list[Any] = list(items.get("enum", ()))
+    titled: list[Any] = list(items.get("anyOf", ()))
+    values += [each.get("const") for each in titled]
+    return bool(values) and all(isinstance(value, str) for value in values)
 
 
 def _resolved(member: Any, root: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from mcp.server.connection import allowed_log_levels
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.subscriptions import event_to_notification
-from mcp_types import EmptyResult, LoggingLevel
+from mcp_types import LOG_LEVEL_META_KEY, EmptyResult, LoggingLevel
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcrib.mcp_client.sdk_internals import connection_of
 from toolcrib.transports.mcp.shared_clients import shared_client_of
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from mcp.server.context import ServerRequestContext
     from mcp.server.session import ServerSession
     from mcp.server.subscriptions import ServerEvent
@@ -33,7 +35,8 @@ class Notifications:
         self._bus = InMemorySubscriptionBus()
         self.listen = ListenHandler(self._bus)
         self._sessions: set[ServerSession] = set()
-        self._notifications: dict[ServerSession, asyncio.Task[None]] = {}
+        self._notifications: dict[tuple[ServerSession, ServerEvent], asyncio.Task[None]] = {}
+        self._subscribers: dict[str, set[ServerSession]] = {}
 
     def subscribe(self, ctx: ServerRequestContext[Any, Any]) -> None:
         """Notify a connection of the handshake protocol from now on."""
@@ -44,19 +47,56 @@ class Notifications:
         self._sessions.add(session)
         connection.exit_stack.callback(self._sessions.discard, session)
 
-    async def publish(self, event: ServerEvent) -> None:
-        """Publish an event. A connection of the handshake protocol gets list changes only: the
-        author's handler knows the resources that it has subscribed to.
+    def is_subscribed(self, ctx: ServerRequestContext[Any, Any], uri: str) -> bool:
+        """Whether a connection of the handshake protocol hears of updates of a resource."""
+        session = connection_of(ctx).state.get(_SUBSCRIBED)
+        return session in self._subscribers.get(uri, ())
+
+    def add_subscriber(
+        self,
+        ctx: ServerRequestContext[Any, Any],
+        uri: str,
+        end: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """Notify a connection that has requested a list of updates of a resource. `end` is awaited
+        if the connection ends before it unsubscribes.
         """
+        connection = connection_of(ctx)
+        session = connection.state[_SUBSCRIBED]
+        self._subscribers.setdefault(uri, set()).add(session)
+
+        async def leave() -> None:
+            if self._discard(session, uri):
+                await end(uri)
+
+        connection.exit_stack.push_async_callback(leave)
+
+    def discard_subscriber(self, ctx: ServerRequestContext[Any, Any], uri: str) -> bool:
+        """Notify a connection of a resource no more; False when it was not subscribed."""
+        return self._discard(connection_of(ctx).state.get(_SUBSCRIBED), uri)
+
+    def _discard(self, session: ServerSession | None, uri: str) -> bool:
+        sessions = self._subscribers.get(uri, set())
+        if session is None or session not in sessions:
+            return False
+        sessions.discard(session)
+        if not sessions:
+            del self._subscribers[uri]
+        return True
+
+    async def publish(self, event: ServerEvent) -> None:
+        """Publish an event. An update of a resource goes to those who have subscribed to it."""
         await self._bus.publish(event)
+        sessions = self._sessions
         if isinstance(event, ResourceUpdated):
-            return
-        for session in self._sessions:
+            sessions = self._subscribers.get(event.uri, set())
+        for session in sessions:
+            key = session, event
             # A notification that is not sent yet covers this change too.
-            if session not in self._notifications:
+            if key not in self._notifications:
                 task = asyncio.ensure_future(_notify(session, event))
-                self._notifications[session] = task
-                task.add_done_callback(lambda _, key=session: self._notifications.pop(key, None))
+                self._notifications[key] = task
+                task.add_done_callback(lambda _, key=key: self._notifications.pop(key, None))
 
 
 async def _notify(session: ServerSession, event: ServerEvent) -> None:
@@ -79,6 +119,15 @@ async def set_level(
     if client is not None:
         await client.set_log_level(params.level)
     return EmptyResult()
+
+
+def log_level_of(ctx: ServerRequestContext[Any, Any]) -> LoggingLevel | None:
+    """The least urgent level that the client has asked for; None when it has named none."""
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return (ctx.meta or {}).get(LOG_LEVEL_META_KEY)
+    client = shared_client_of(ctx)
+    kept = None if client is None else client.kept.log_level
+    return kept or connection_of(ctx).state.get(_LEAST)
 
 
 def wants_log(ctx: ServerRequestContext[Any, Any], level: LoggingLevel) -> bool:

@@ -125,6 +125,11 @@ def declares_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
     return capabilities is not None and EXTENSION in (capabilities.extensions or {})
 
 
+def may_be_task(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether the call of a request may become a task: the protocol knows tasks of tools alone."""
+    return ctx.method == "tools/call" and declares_tasks(ctx)
+
+
 def no_task(reason: str = "not found") -> MCPError:
     """The error for a task that is not there, is somebody else's, or is kept no longer."""
     return MCPError(INVALID_PARAMS, f"Task {reason}")

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.store.store import OpenCall
     from toolcrib.transports.mcp.client_sessions import ClientSession
-    from toolcrib.transports.mcp.request import Reply
     from toolcrib.transports.mcp.task import TaskId
     from toolcrib.transports.mcp.task_states import TaskStates
 
@@ -66,7 +65,7 @@ class TaskCalls:
         self._states = states
         self._running: dict[TaskId, TaskRun] = {}
         self._waits: OrderedDict[TaskId, TaskWait] = OrderedDict()
-        self._replies: OrderedDict[TaskId, Reply] = OrderedDict()
+        self._answered: OrderedDict[TaskId, McpRequest] = OrderedDict()
         self._watching: asyncio.Task[None] | None = None
         self._servings = 0
 
@@ -90,9 +89,9 @@ class TaskCalls:
         """The call, if this process runs it."""
         return self._running.get(task_id)
 
-    def reply_of(self, task_id: TaskId) -> Reply | None:
-        """What the handler answered for the client alone, as long as it is kept."""
-        return self._replies.get(task_id)
+    def request_of(self, task_id: TaskId) -> McpRequest | None:
+        """The request in which the handler answered for the client alone, as long as it is kept."""
+        return self._answered.get(task_id)
 
     async def is_pending(self, call: OpenCall) -> bool:
         """Whether an open call still waits for a decision."""
@@ -119,9 +118,9 @@ class TaskCalls:
                 # The ledger has what came of it.
                 done.exception()
             if request.reply is not None:
-                self._replies[task_id] = request.reply
-                while len(self._replies) > _MOST_REPLIES:
-                    self._replies.popitem(last=False)
+                self._answered[task_id] = request
+                while len(self._answered) > _MOST_REPLIES:
+                    self._answered.popitem(last=False)
 
         running.add_done_callback(ended)
 
@@ -135,8 +134,9 @@ class TaskCalls:
             "name": wait.tool,
             "call_id": task_id.call_id,
         }
-        held = HeldCall(wait.client, task_id.call_id, "")
         request = McpRequest(wait.context, CallToolRequestParams(name=wait.tool))
+        request.returning = held = HeldCall(wait.client, task_id.call_id, "", request)
+        request.is_over = True
         here = HERE.set(request)
         try:
             with answered_by(held if can_show_forms(wait.context) else NO_FORMS):

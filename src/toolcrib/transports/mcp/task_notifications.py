@@ -29,12 +29,16 @@ from toolcrib.transports.mcp.task import read_task_id
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.server.session import ServerSession
-    from mcp.server.subscriptions import ListenHandler
     from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.mcp.task_states import TaskViewer
     from toolcrib.transports.mcp.tasks import Tasks
+
+    Listen = Callable[
+        [ServerRequestContext[Any, Any], SubscriptionsListenRequestParams],
+        Awaitable[SubscriptionsListenResult],
+    ]
 
 METHOD: Final = "notifications/tasks"
 _TASK_IDS: Final = "taskIds"
@@ -59,7 +63,7 @@ _KINDS: Final = frozenset(
 class TaskListener:
     """Answers `subscriptions/listen`. Streams without task ids are the SDK's own."""
 
-    def __init__(self, runtime: Runtime, tasks: Tasks, others: ListenHandler) -> None:
+    def __init__(self, runtime: Runtime, tasks: Tasks, others: Listen) -> None:
         self._runtime = runtime
         self._tasks = tasks
         self._others = others

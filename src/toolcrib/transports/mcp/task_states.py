@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +18,7 @@ from toolcrib.transports.question_form import form_for
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
+    from mcp_types import InputRequest
 
     from toolcrib.runtime.approval_messages import ApprovalFacts, QuestionFacts
     from toolcrib.runtime.principal import Principal
@@ -84,12 +86,16 @@ class TaskStates:
         status = "cancelled" if is_cancelled else "completed"
         return replace(task, status=status, updated_at=call.at)
 
-    async def asking(self, task: Task, viewer: TaskViewer) -> Task:
-        """The task of a running call, with the forms of the questions that it has asked."""
+    async def asking(
+        self, task: Task, viewer: TaskViewer, forwarded: Mapping[str, InputRequest]
+    ) -> Task:
+        """The task of a running call, with the forms of the questions that it has asked, and the
+        requests of mounted servers.
+        """
         questions = await self.questions(task.task_id, viewer) if viewer.has_forms else []
-        if not questions:
+        if not questions and not forwarded:
             return task
-        requests: dict[str, Any] = {}
+        requests: dict[str, Any] = {key: _plain(request) for key, request in forwarded.items()}
         for question in questions:
             form = form_for(question.text, question.schema)
             requests[question.question_id] = _form_request(form.text, form.schema)
@@ -97,7 +103,9 @@ class TaskStates:
             task,
             status="input_required",
             message="The call has asked a question.",
-            updated_at=max(question.created_at for question in questions),
+            updated_at=max(
+                (question.created_at for question in questions), default=task.updated_at
+            ),
             input_requests=requests,
         )
 
@@ -173,5 +181,8 @@ def _begun(call: ToolInvoked) -> float:
 
 def _form_request(text: str, schema: dict[str, Any]) -> dict[str, Any]:
     params = ElicitRequestFormParams(message=text, requested_schema=schema)
-    request = ElicitRequest(params=params)
+    return _plain(ElicitRequest(params=params))
+
+
+def _plain(request: InputRequest) -> dict[str, Any]:
     return request.model_dump(by_alias=True, mode="json", exclude_none=True)

@@ -19,6 +19,7 @@ from mcp_types import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
+    CallToolRequestParams,
     ElicitResult,
     InputRequiredResult,
 )
@@ -31,6 +32,7 @@ from toolcrib.runtime.messages import CallResult
 from toolcrib.store.store import OpenCall
 from toolcrib.transports.mcp.elicitation import ShownApproval
 from toolcrib.transports.mcp.questions import HeldCall
+from toolcrib.transports.mcp.request import McpRequest
 from toolcrib.transports.mcp.task import (
     CAPABILITY,
     Task,
@@ -52,11 +54,10 @@ if TYPE_CHECKING:
     from toolcrib.transports.mcp.client_sessions import ClientSession, ClientSessions
     from toolcrib.transports.mcp.elicitation import ElicitedApprovals
     from toolcrib.transports.mcp.options import McpOptions
-    from toolcrib.transports.mcp.request import McpRequest, Reply
     from toolcrib.transports.mcp.task import OneTaskParams, UpdateTaskParams
     from toolcrib.transports.mcp.tool_list import ToolList, ToolListHandler
 
-    AnswerOf = Callable[[CallResult, Reply | None, ToolList], HandlerResult]
+    AnswerOf = Callable[[CallResult, McpRequest, ToolList], HandlerResult]
 
 _ACKNOWLEDGED: Final[dict[str, Any]] = {"resultType": "complete"}
 _MOST_WAITING: Final = 10_000
@@ -135,9 +136,10 @@ class Tasks:
         task_id = read_task_id(params.task_id)
         call = await self._known(task_id, viewer.who)
         answers = _answers(params.input_responses)
-        if isinstance(call, ToolInvoked) or not answers:
+        if isinstance(call, ToolInvoked):
             return _ACKNOWLEDGED
         if isinstance(call, TaskRun) or call.state == "started":
+            self._answer_forwarded(task_id, params.input_responses)
             await self._answer_questions(task_id, viewer, answers)
         elif viewer.may_decide and (approval := await self._approval(call, viewer)) is not None:
             shown = ShownApproval(call.call_id, approval.approval_id, approval.digest)
@@ -169,7 +171,9 @@ class Tasks:
             return await self._ended(task_id, call, viewer)
         task = self.states.begun(task_id, call.created_at)
         if isinstance(call, TaskRun) or call.state == "started":
-            return await self.states.asking(task, viewer)
+            run = self.calls.running(task_id)
+            forwarded = {} if run is None else run.held.forwarded()
+            return await self.states.asking(task, viewer, forwarded)
         approval = await self._approval(call, viewer)
         if approval is None:
             return task
@@ -247,6 +251,17 @@ class Tasks:
             return None
         return await self._approvals.facts(viewer.client, call.approval_id)
 
+    def _answer_forwarded(self, task_id: TaskId, responses: dict[str, Any]) -> None:
+        """Give the call what the client answers to a mounted server. The replica that runs the call
+        takes it.
+        """
+        run = self.calls.running(task_id)
+        if run is None:
+            return
+        for key in run.held.forwarded().keys() & responses.keys():
+            with suppress(ValidationError):
+                run.held.take_forwarded(key, responses[key])
+
     async def _answer_questions(
         self, task_id: TaskId, viewer: TaskViewer, answers: dict[str, ElicitResult]
     ) -> None:
@@ -268,15 +283,19 @@ class Tasks:
         if running is not None:
             # Its end is in the ledger a moment before what its handler answered is kept.
             await asyncio.wait([running.result])
-        task, reply = self.states.ended(task_id, call), self.calls.reply_of(task_id)
+        task = self.states.ended(task_id, call)
         if task.status == "cancelled":
             return replace(task, message=call.message)
         assert self.answer_of is not None, "the server has set it"
         try:
-            if isinstance(reply, InputRequiredResult):
+            request = self.calls.request_of(task_id)
+            if request is None:
+                request = McpRequest(viewer.context, CallToolRequestParams(name=call.name))
+            if isinstance(request.reply, InputRequiredResult):
                 raise _LATE_INPUT
             tool_list = await self._tool_lists.of(viewer.client)
-            return replace(task, result=_plain(self.answer_of(result_of(call), reply, tool_list)))
+            answer = self.answer_of(result_of(call), request, tool_list)
+            return replace(task, result=_plain(answer))
         except MCPError as error:
             failed = error.error.model_dump(by_alias=True, mode="json", exclude_none=True)
             return replace(task, status="failed", message=error.error.message, error=failed)

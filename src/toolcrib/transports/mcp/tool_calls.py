@@ -38,6 +38,7 @@ from toolcrib.transports.mcp.questions import (
     HeldCall,
     HeldCalls,
     ShownQuestion,
+    can_answer,
     can_show_forms,
     is_stateless,
     question_in,
@@ -46,7 +47,7 @@ from toolcrib.transports.mcp.questions import (
 from toolcrib.transports.mcp.request import HERE, McpRequest
 from toolcrib.transports.mcp.results import CALL_META, call_result, meta_of, waiting_result
 from toolcrib.transports.mcp.stateless import watch_of
-from toolcrib.transports.mcp.task import TaskId, declares_tasks
+from toolcrib.transports.mcp.task import TaskId, may_be_task
 
 if TYPE_CHECKING:
     from mcp.server.context import HandlerResult, ServerRequestContext
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from toolcrib.runtime.messages import CallResult
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.mcp.elicitation import ElicitedApprovals
-    from toolcrib.transports.mcp.request import Reply
     from toolcrib.transports.mcp.tasks import Tasks
     from toolcrib.transports.mcp.tool_list import ToolList, ToolListHandler
 
@@ -69,14 +69,14 @@ def wants_progress(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 @asynccontextmanager
 async def reported_progress(
-    runtime: Runtime, ctx: ServerRequestContext[Any, Any], client: ClientSession, call_id: str
+    runtime: Runtime, request: McpRequest, client: ClientSession, call_id: str
 ) -> AsyncGenerator[None]:
     """Report the progress of a call that runs in the block, completely before the block ends."""
     session = await runtime.service.get_session(
         OneSession(session_id=client.session_id), client.who
     )
     reader = await runtime.service.open_reader(client.session_id, session.last_seq, client.who)
-    reporting = asyncio.ensure_future(_report(reader, ctx, call_id))
+    reporting = asyncio.ensure_future(_report(reader, request, call_id))
     try:
         yield
         reader.close()
@@ -86,16 +86,11 @@ async def reported_progress(
         reporting.cancel()
 
 
-async def _report(reader: SessionReader, ctx: ServerRequestContext[Any, Any], call_id: str) -> None:
-    reported = float("-inf")
+async def _report(reader: SessionReader, request: McpRequest, call_id: str) -> None:
     async for event in reader:
-        if event.kind != ToolProgress.kind or event.data["call_id"] != call_id:
-            continue
-        data = event.data
-        # The protocol requires increasing numbers.
-        if data["current"] > reported:
-            reported = data["current"]
-            await ctx.session.report_progress(reported, data["total"], data["message"])
+        if event.kind == ToolProgress.kind and event.data["call_id"] == call_id:
+            data = event.data
+            await request.report(data["current"], data["total"], data["message"])
 
 
 class PendingCalls:
@@ -200,6 +195,7 @@ class ToolCallHandler:
         try:
             return await self._answer(request)
         finally:
+            request.is_over = True
             HERE.reset(here)
 
     async def _answer(self, request: McpRequest) -> HandlerResult:
@@ -288,7 +284,7 @@ class ToolCallHandler:
         while not isinstance(result, InputRequiredResult | TaskId) and result.status == "waiting":
             assert result.approval_id is not None, "a waiting call has an approval request"
             client.waiting[fingerprint] = PendingCall(result.call_id, result.approval_id)
-            if declares_tasks(request.context):
+            if may_be_task(request.context):
                 result = TaskId(client.session_id, result.call_id)
                 break
             if result.approval_id == answered:
@@ -305,7 +301,7 @@ class ToolCallHandler:
         client.waiting.pop(fingerprint, None)
         if result.failure is not None and result.failure.kind == "not_found":
             self._tasks.check_needed(request.context, result.tool)
-        return self._result(result, request.reply, await self._tool_lists.of(client))
+        return self._result(result, request, await self._tool_lists.of(client))
 
     async def _known_id(
         self, params: CallToolRequestParams, client: ClientSession, fingerprint: str
@@ -354,9 +350,9 @@ class ToolCallHandler:
         call = NewCall(**body) if is_new_id else body
         ctx = request.context
         has_forms = can_show_forms(ctx)
-        if (is_stateless(ctx) and has_forms) or declares_tasks(ctx):
+        if (is_stateless(ctx) and can_answer(ctx)) or may_be_task(ctx):
             fingerprint = call_fingerprint(params.name, params.arguments or {})
-            held = HeldCall(client, call_id, fingerprint)
+            request.returning = held = HeldCall(client, call_id, fingerprint, request)
             with answered_by(held if has_forms else NO_FORMS):
                 running = asyncio.ensure_future(runtime.ask("tools.call", call, client.who))
             self._held.begin(held, running)
@@ -381,7 +377,7 @@ class ToolCallHandler:
         try:
             if not wants_progress(request.context):
                 return await runtime.ask("tools.call", call, client.who)
-            async with reported_progress(runtime, request.context, client, call_id):
+            async with reported_progress(runtime, request, client, call_id):
                 return await runtime.ask("tools.call", call, client.who)
         except asyncio.CancelledError:
             self._cancel(client, call_id)
@@ -393,6 +389,7 @@ class ToolCallHandler:
         """Wait for a held call to end, to ask, or to become a task. A client that leaves meanwhile
         cancels it.
         """
+        held.latest = request
         watch = watch_of(request.context)
         leave = partial(self._cancel, held.client, held.call_id)
         if watch is not None:
@@ -400,7 +397,7 @@ class ToolCallHandler:
         try:
             if not wants_progress(request.context):
                 return await self._step(held, request)
-            async with reported_progress(self._runtime, request.context, held.client, held.call_id):
+            async with reported_progress(self._runtime, request, held.client, held.call_id):
                 return await self._step(held, request)
         except asyncio.CancelledError:
             leave()
@@ -412,7 +409,7 @@ class ToolCallHandler:
     async def _step(
         self, held: HeldCall, request: McpRequest
     ) -> CallResult | InputRequiredResult | TaskId:
-        if declares_tasks(request.context):
+        if may_be_task(request.context):
             return await self._tasks.advance(held, request)
         return await held.advance()
 
@@ -441,7 +438,7 @@ class ToolCallHandler:
             done.exception()
 
     def _result(
-        self, result: CallResult, reply: Reply | None, tool_list: ToolList
+        self, result: CallResult, request: McpRequest, tool_list: ToolList
     ) -> HandlerResult:
         failure = result.failure
         if failure is not None and failure.kind == "not_found":
@@ -449,6 +446,7 @@ class ToolCallHandler:
             names = [tool["name"] for tool in tool_list.tools]
             text = f"Unknown tool: {result.tool[:128]}{did_you_mean(result.tool, names)}"
             raise MCPError(INVALID_PARAMS, text, {CALL_META: facts})
+        reply = request.reply
         if isinstance(reply, MCPError):
             if result.status == "failed":
                 raise reply
