@@ -18,6 +18,7 @@ from mcp_types import INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY, CallTo
 
 from tests.helpers.child_process import PYTHON_PATH, child_process
 from tests.helpers.patience import PATIENCE
+from tests.mcp_client.mounted_servers import rich
 from tests.transports.mcp.connected_client import (
     APPROVER,
     CALLER,
@@ -34,7 +35,9 @@ from tests.transports.mcp.connected_client import (
 )
 from tests.transports.mcp.task_client import EXTENSION, TaskClient, TaskExtension, task_of
 from toolcrib.errors import UsageError
+from toolcrib.features import resource
 from toolcrib.host_tools import HostToolDefinition, ToolContext
+from toolcrib.mcp_client.request_terms import RequestTerms
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.principal import Principal
 from toolcrib.runtime.runtime import Runtime, create_runtime
@@ -446,3 +449,51 @@ async def test_a_person_at_a_client_of_the_handshake_is_asked_as_before() -> Non
         result = await bench.call("careful", "a tree")
 
     assert not result.is_error
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("upstream", ["older", "newer"])
+async def test_what_a_mounted_server_asks_is_input_of_the_task(upstream: Any) -> None:
+    """Its request to the client's model waits in the task, and the response goes back to it."""
+    config = RuntimeConfig(mcp_servers=[rich(upstream, requests=RequestTerms(sampling="allow"))])
+    sample = {
+        "role": "assistant",
+        "content": {"type": "text", "text": "42"},
+        "model": "small-model",
+    }
+    async with (
+        create_runtime(config) as runtime,
+        Client(
+            McpServer(runtime, SOON).sdk,
+            mode=STATELESS,
+            extensions=[TaskExtension()],
+            sampling_callback=nobody,
+        ) as client,
+    ):
+        tasks = TaskClient(client)
+        created = task_of(await client.call_tool("rich_think", {}))
+        asked = await tasks.until(created["taskId"], "input_required")
+        ((key, request),) = asked["inputRequests"].items()
+        await tasks.update(created["taskId"], {key: {"nonsense": True}})
+        still = await tasks.get(created["taskId"])
+        await tasks.update(created["taskId"], {key: sample})
+        done = await tasks.until(created["taskId"], "completed")
+
+    assert request["method"] == "sampling/createMessage"
+    assert list(still["inputRequests"]) == [key]
+    assert "42" in done["result"]["content"][0]["text"]
+
+
+async def test_a_read_is_never_a_task() -> None:
+    """The protocol knows tasks of tools alone."""
+
+    @resource("notes://slow")
+    async def slow() -> str:
+        """Slow notes."""
+        await asyncio.sleep(0.2)
+        return "at last"
+
+    async with tasked(config={"features": [slow]}) as (bench, _):
+        read = await bench.client.read_resource("notes://slow")
+
+    assert read.contents[0].model_dump()["text"] == "at last"
