@@ -493,7 +493,12 @@ async def test_a_read_is_never_a_task() -> None:
         await asyncio.sleep(0.2)
         return "at last"
 
-    async with tasked(config={"features": [slow]}) as (bench, _):
-        read = await bench.client.read_resource("notes://slow")
+    async with (
+        create_runtime(RuntimeConfig(features=[slow])) as runtime,
+        Client(
+            McpServer(runtime, SOON).sdk, mode=STATELESS, extensions=[TaskExtension()]
+        ) as client,
+    ):
+        read = await client.read_resource("notes://slow")
 
     assert read.contents[0].model_dump()["text"] == "at last"
