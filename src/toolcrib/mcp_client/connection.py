@@ -17,10 +17,10 @@ from toolcrib._version import __version__
 from toolcrib.errors import ConnectionLost
 from toolcrib.features.registry import PROMPTS_CHANGED, RESOURCES_CHANGED, FeatureChange
 from toolcrib.mcp_client.child import child_streams
-from toolcrib.mcp_client.client_requests import ClientRequests
 from toolcrib.mcp_client.config import ServerEndpoint, ServerProgram
 from toolcrib.mcp_client.elicitation import ServerQuestions
 from toolcrib.mcp_client.errors import ConnectionEnd
+from toolcrib.mcp_client.server_requests import ServerRequests
 from toolcrib.mcp_client.web import http_streams
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Connection:
         tool_filter: InvalidToolFilter,
         end: ConnectionEnd,
         wake: asyncio.Event,
-        requests: ClientRequests,
+        requests: ServerRequests,
     ) -> None:
         self._client = client
         self._requests = requests
@@ -310,7 +310,7 @@ class Connection:
 
 @asynccontextmanager
 async def connect(
-    endpoint: ServerEndpoint, requests: ClientRequests | None = None
+    endpoint: ServerEndpoint, requests: ServerRequests | None = None
 ) -> AsyncGenerator[Connection]:
     """Connect to a server, whose requests to its client `requests` answers; without it, all are
     refused. Raises `ConnectionLost`, or what the SDK's client raises.
@@ -322,7 +322,7 @@ async def connect(
 
     wake = asyncio.Event()
     end, tool_filter = ConnectionEnd(wake), InvalidToolFilter()
-    requests = requests or ClientRequests("")
+    requests = requests or ServerRequests("")
     terms = requests.terms
 
     connection: Connection | None = None

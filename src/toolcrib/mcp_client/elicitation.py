@@ -17,8 +17,8 @@ from toolcrib.errors import (
 if TYPE_CHECKING:
     import mcp_types
 
-    from toolcrib.mcp_client.client_requests import ClientRequests
     from toolcrib.mcp_client.running_calls import AskingCall
+    from toolcrib.mcp_client.server_requests import ServerRequests
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ NOT_OPENED: Final = "I will not open it"
 class ServerQuestions:
     """Answers the elicitations of one connection."""
 
-    def __init__(self, requests: ClientRequests) -> None:
+    def __init__(self, requests: ServerRequests) -> None:
         self._requests = requests
 
     async def __call__(self, context: Any, params: mcp_types.ElicitRequestParams) -> Any:

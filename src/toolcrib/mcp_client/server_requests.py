@@ -28,7 +28,7 @@ _MAX_RECORDED_BYTES: Final = 16_000
 _MAX_LOG_BYTES: Final = 64_000
 
 
-class ClientRequests:
+class ServerRequests:
     """Answers the requests of one connection, and passes on its log messages."""
 
     def __init__(
