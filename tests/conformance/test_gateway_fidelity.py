@@ -10,7 +10,7 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,10 @@ def everything(folder: Path) -> Peer:
         call("get-roots-list"),
         call("trigger-elicitation-request"),
         call("trigger-url-elicitation", url="https://example.org/x", elicitationId="e1"),
+        replace(
+            call("trigger-url-elicitation", url="https://example.org/y", errorPath=True),
+            name="tools/call trigger-url-elicitation first",
+        ),
         call("trigger-sampling-request", prompt="hello"),
         call("simulate-research-query", topic="tools"),
         *(read(f"demo://resource/static/document/{name}.md") for name in DOCUMENTS),
@@ -187,6 +191,8 @@ EVERYTHING: Mapping[str, str] = {
     "the server refuses the call",
     "/tools/call simulate-research-query/isError": "as above",
     "/tools/call get-env/content/0/text": "a mounted program gets few variables of ours",
+    "/tools/call trigger-url-elicitation first/error/data/elicitations/0/elicitationId": "it is "
+    "another each time",
     "/requests/*/message": "the person reads which server asks",
     "/requests/0/mode": "the gateway names the mode, which is the default",
     "/tools/call trigger-elicitation-request/content/[12]/text": "the gateway fills in the "

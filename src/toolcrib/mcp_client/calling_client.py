@@ -51,6 +51,10 @@ class CallingClient(Protocol):
         """Send a notification; nothing happens when it has left."""
         ...
 
+    def fail(self, code: int, message: str, data: Any) -> None:
+        """Answer the call with an error of the protocol, once it has failed."""
+        ...
+
 
 CLIENT_HERE: Final[ContextVar[CallingClient | None]] = ContextVar(
     "toolcrib_mcp_request", default=None

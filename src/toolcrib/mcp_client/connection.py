@@ -322,13 +322,16 @@ async def connect(
 
     wake = asyncio.Event()
     end, tool_filter = ConnectionEnd(wake), InvalidToolFilter()
-    requests = requests or ServerRequests("")
+    if requests is None:
+        requests = ServerRequests("")
     terms = requests.terms
 
     connection: Connection | None = None
 
     async def on_message(message: object) -> None:
-        if connection is not None:
+        if isinstance(message, mcp_types.ElicitCompleteNotification):
+            await requests.complete(message)
+        elif connection is not None:
             connection.hear(message)
         elif isinstance(message, mcp_types.ToolListChangedNotification):
             wake.set()

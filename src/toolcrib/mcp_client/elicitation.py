@@ -45,10 +45,12 @@ class ServerQuestions:
         if isinstance(params, mcp_types.ElicitRequestURLParams):
             if call.client is not None and call.client.can("elicitation.url"):
                 # One revision of the protocol requires the id, and the other has none.
+                elicitation_id = params.elicitation_id or f"elicitation_{token_hex(8)}"
+                requests.expect_visit(call, elicitation_id)
                 labelled = mcp_types.ElicitRequestURLParams(
                     message=call.label(params.message),
                     url=params.url,
-                    elicitation_id=params.elicitation_id or f"elicitation_{token_hex(8)}",
+                    elicitation_id=elicitation_id,
                 )
                 return await requests.forward(call, mcp_types.ElicitRequest(params=labelled))
             return await self._ask_to_open(call, params)

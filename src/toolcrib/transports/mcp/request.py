@@ -149,6 +149,10 @@ class McpRequest:
             request.reported = current
             await request.context.session.report_progress(current, total, message)
 
+    def fail(self, code: int, message: str, data: Any) -> None:
+        """Answer with an error of the protocol, once the call has failed."""
+        self._latest.reply = MCPError(code, message, data)
+
     async def forward(self, request: InputRequest) -> InputResponse:
         """Have the client answer a request: over the connection, or when it comes back."""
         if self.returning is not None:
