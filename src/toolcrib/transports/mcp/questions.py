@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -45,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 _KEY: Final = "question"
 _STATE: Final = "toolcrib-question"
+_FORWARDED: Final = "req_"
 _RESPONSES: Final[dict[type, tuple[type, ...]]] = {
     CreateMessageRequest: (CreateMessageResult, CreateMessageResultWithTools),
     ElicitRequest: (ElicitResult,),
@@ -175,7 +175,7 @@ class HeldCall:
 
     async def ask(self, request: InputRequest) -> InputResponse:
         """Keep a request of a mounted server until the client has brought its response."""
-        return await self._ask(f"req_{token_hex(8)}", request)
+        return await self._ask(f"{_FORWARDED}{token_hex(8)}", request)
 
     async def _ask(self, request_id: str, request: InputRequest) -> InputResponse:
         answer: asyncio.Future[InputResponse] = asyncio.get_running_loop().create_future()
@@ -186,9 +186,18 @@ class HeldCall:
         finally:
             self._open.pop(request_id, None)
 
-    def take(self, request_id: str, responses: Mapping[str, object] | None) -> None:
+    @property
+    def forwarded(self) -> dict[str, InputRequest]:
+        """The open requests of mounted servers; those of the call itself are in its questions."""
+        return {
+            request_id: request
+            for request_id, (request, answer) in self._open.items()
+            if request_id.startswith(_FORWARDED) and not answer.done()
+        }
+
+    def take(self, request_id: str, response: object) -> None:
         """Give the call a response, once; what is none to the request leaves it open."""
-        response, entry = (responses or {}).get(_KEY), self._open.get(request_id)
+        entry = self._open.get(request_id)
         if entry is None or entry[1].done():
             return
         if isinstance(response, _RESPONSES[type(entry[0])]):
@@ -252,7 +261,7 @@ class HeldCalls:
             return None
         if held.fingerprint != call_fingerprint(params.name, params.arguments or {}):
             return None
-        held.take(shown.question_id, params.input_responses)
+        held.take(shown.question_id, (params.input_responses or {}).get(_KEY))
         return held
 
 
