@@ -24,11 +24,6 @@ class CallingClient(Protocol):
         """The least urgent level of messages that it has asked for; None when it has not."""
         ...
 
-    @property
-    def takes_logs(self) -> bool:
-        """Whether it takes log messages with this call."""
-        ...
-
     def can(self, capability: ClientCapability) -> bool:
         """Whether it has declared a capability."""
         ...

@@ -241,13 +241,12 @@ class Connection:
         from mcp import MCPError
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-        client = asking.client
-        if client is None or not client.takes_logs:
+        level = None if asking.client is None else asking.client.log_level
+        if level is None:
             return None
-        level = client.log_level
         if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            return {mcp_types.LOG_LEVEL_META_KEY: level or "info"}
-        if level is not None and self._client.server_capabilities.logging is not None:
+            return {mcp_types.LOG_LEVEL_META_KEY: level}
+        if self._client.server_capabilities.logging is not None:
             rank = get_args(mcp_types.LoggingLevel).index(level)
             if self._log_level is None or rank < self._log_level:
                 self._log_level = rank

@@ -109,11 +109,6 @@ class McpRequest:
         """The least urgent level of messages that the client has asked for."""
         return log_level_of(self.context)
 
-    @property
-    def takes_logs(self) -> bool:
-        """Whether the client takes log messages with this call."""
-        return wants_log(self.context, "emergency")
-
     def can(self, capability: ClientCapability) -> bool:
         """Whether the client has declared a capability, and can be asked."""
         declared = self.session.client_capabilities
