@@ -10,7 +10,7 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,12 @@ EVERYWHERE: Mapping[str, str] = {
     "/tools/list/tools/*/inputSchema/$schema": "schemas are translated to the current draft",
     "/tools/call */_meta": "the gateway adds the call id in its own key",
 }
+READS: Mapping[str, str] = {
+    "/resources/read */_meta": "as for calls: a read is one",
+}
+NO_PROMPTS: Mapping[str, str] = {
+    "/prompts/list/*": "the gateway has prompts; of this server it has none",
+}
 WITH_OUTPUT: Mapping[str, str] = {
     "/tools/list/tools/*/outputSchema/$schema": "schemas are translated to the current draft",
 }
@@ -54,7 +60,7 @@ def read(uri: str) -> Step:
     return Step(f"resources/read {uri}", types.ReadResourceRequest(params=params))
 
 
-def prompt(name: str, **arguments: str) -> Step:
+def prompt(name: str, /, **arguments: str) -> Step:
     params = types.GetPromptRequestParams(name=name, arguments=arguments)
     return Step(f"prompts/get {name}", types.GetPromptRequest(params=params))
 
@@ -85,6 +91,17 @@ class Peer:
         return [command("node"), str(index), *self.args]
 
 
+DOCUMENTS = (
+    "architecture",
+    "extension",
+    "features",
+    "how-it-works",
+    "instructions",
+    "startup",
+    "structure",
+)
+
+
 def everything(folder: Path) -> Peer:
     steps = (
         call("echo", message="hello"),
@@ -102,12 +119,17 @@ def everything(folder: Path) -> Peer:
         call("get-roots-list"),
         call("trigger-elicitation-request"),
         call("trigger-url-elicitation", url="https://example.org/x", elicitationId="e1"),
+        replace(
+            call("trigger-url-elicitation", url="https://example.org/y", errorPath=True),
+            name="tools/call trigger-url-elicitation first",
+        ),
         call("trigger-sampling-request", prompt="hello"),
         call("simulate-research-query", topic="tools"),
-        read("demo://resource/static/document/features.md"),
+        *(read(f"demo://resource/static/document/{name}.md") for name in DOCUMENTS),
         read("demo://resource/dynamic/text/1"),
         prompt("simple-prompt"),
         prompt("args-prompt", city="Paris"),
+        prompt("completable-prompt", department="Engineering", name="Alice"),
         prompt("resource-prompt", resourceType="Text", resourceId="1"),
         completion("completable-prompt", "department", "Eng"),
     )
@@ -158,32 +180,35 @@ def memory(folder: Path) -> Peer:
     return Peer("server-memory", (), steps, MEMORY, ("read_graph", {}), env)
 
 
-BRANCH = "branch"
-FEATURES: Mapping[str, str] = {
-    "/resources/*": BRANCH,
-    "/prompts/*": BRANCH,
-}
 EVERYTHING: Mapping[str, str] = {
     **EVERYWHERE,
     **WITH_OUTPUT,
-    **FEATURES,
-    "/completion/*": BRANCH,
+    **READS,
+    "/prompts/get */_meta": "as for calls",
+    "/notifications/notifications/resources/list_changed/*/_meta": "an empty object for none",
     "/tools/list/tools/simulate-research-query/execution/taskSupport": "the gateway runs the task",
     "/tools/call simulate-research-query/content/0/text": "the gateway runs the task; without one "
     "the server refuses the call",
     "/tools/call simulate-research-query/isError": "as above",
     "/tools/call get-env/content/0/text": "a mounted program gets few variables of ours",
+    "/tools/call trigger-url-elicitation first/error/data/elicitations/0/elicitationId": "it is "
+    "another each time",
     "/requests/*/message": "the person reads which server asks",
     "/requests/0/mode": "the gateway names the mode, which is the default",
     "/tools/call trigger-elicitation-request/content/[12]/text": "the gateway fills in the "
     "defaults of a form, as the protocol asks of clients (SEP-1034)",
     "/notifications/notifications/tools/list_changed": "the server is complete before the client "
     "of the gateway connects",
-    "/notifications/notifications/resources/list_changed": BRANCH,
     "/notifications/notifications/progress/[2-9]": "the status messages of the task",
 }
-FILESYSTEM: Mapping[str, str] = {**EVERYWHERE, **WITH_OUTPUT, **FEATURES}
-MEMORY: Mapping[str, str] = {**EVERYWHERE, **WITH_OUTPUT, **FEATURES}
+FILESYSTEM: Mapping[str, str] = {
+    **EVERYWHERE,
+    **WITH_OUTPUT,
+    **NO_PROMPTS,
+    "/resources/list/*": "the gateway has resources; of this server it has none",
+    "/resources/templates/list/*": "as above",
+}
+MEMORY: Mapping[str, str] = {**EVERYWHERE, **WITH_OUTPUT, **READS, **NO_PROMPTS}
 
 
 INSPECTED: Mapping[str, str] = {
@@ -241,9 +266,15 @@ async def test_every_answer_is_the_same_or_listed(make: Any, tmp_path: Path) -> 
     data = fresh(tmp_path)
     through = await record(gateway(tmp_path, peer, data), {}, steps, [data])
 
-    named = {tool["name"] for tool in direct["tools/list"]["tools"]}
-    called = {name.removeprefix("tools/call ") for name in direct if name.startswith("tools/call")}
-    assert named == called, "every tool is called"
+    offered = {
+        *(f"tools/call {tool['name']}" for tool in direct["tools/list"]["tools"]),
+        *(
+            f"resources/read {each['uri']}"
+            for each in direct["resources/list"].get("resources", ())
+        ),
+        *(f"prompts/get {each['name']}" for each in direct["prompts/list"].get("prompts", ())),
+    }
+    assert offered <= direct.keys(), "everything that is offered is asked for"
     assert_explained(direct, through, peer.reasons)
 
 

@@ -146,7 +146,12 @@ async def visit(ctx: Any, params: types.CallToolRequestParams) -> Any:
     asked = types.ElicitRequestURLParams(
         message="Sign in", url="https://example.org/in", elicitation_id="e1"
     )
-    return await ask(ctx, params, types.ElicitRequest(params=asked), types.ElicitResult)
+    answer = await ask(ctx, params, types.ElicitRequest(params=asked), types.ElicitResult)
+    if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        over = types.ElicitCompleteNotificationParams(elicitation_id="e1")
+        note = types.ElicitCompleteNotification(params=over)
+        await ctx.session.send_notification(note, ctx.request_id)
+    return answer
 
 
 async def fill_in(ctx: Any, params: types.CallToolRequestParams) -> Any:

@@ -10,10 +10,10 @@ import pytest
 from tests.mcp_client.mounted_servers import mounted, stdio
 from toolcrib.approval import CallbackResponder, Question, QuestionResponse
 from toolcrib.errors import NobodyToAsk, QuestionDeclined, QuestionExpired
-from toolcrib.mcp_client.client_requests import ClientRequests
 from toolcrib.mcp_client.elicitation import NOT_OPENED, OPENED, ServerQuestions
 from toolcrib.mcp_client.request_terms import RequestTerms
 from toolcrib.mcp_client.running_calls import AskingCall, RunningCalls
+from toolcrib.mcp_client.server_requests import ServerRequests
 
 FORM = mcp_types.ElicitRequestFormParams(
     message="Which colour?",
@@ -74,7 +74,7 @@ async def test_a_declined_question_is_declined_at_the_server() -> None:
 
 
 def asking() -> tuple[ServerQuestions, RunningCalls]:
-    requests = ClientRequests("peer", RequestTerms())
+    requests = ServerRequests("peer", RequestTerms())
     return ServerQuestions(requests), requests.calls
 
 

@@ -24,11 +24,6 @@ class CallingClient(Protocol):
         """The least urgent level of messages that it has asked for; None when it has not."""
         ...
 
-    @property
-    def takes_logs(self) -> bool:
-        """Whether it takes log messages with this call."""
-        ...
-
     def can(self, capability: ClientCapability) -> bool:
         """Whether it has declared a capability."""
         ...
@@ -49,6 +44,10 @@ class CallingClient(Protocol):
 
     async def notify(self, notification: mcp_types.ServerNotification) -> None:
         """Send a notification; nothing happens when it has left."""
+        ...
+
+    def fail(self, code: int, message: str, data: Any) -> None:
+        """Answer the call with an error of the protocol, once it has failed."""
         ...
 
 

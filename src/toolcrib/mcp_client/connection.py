@@ -17,10 +17,10 @@ from toolcrib._version import __version__
 from toolcrib.errors import ConnectionLost
 from toolcrib.features.registry import PROMPTS_CHANGED, RESOURCES_CHANGED, FeatureChange
 from toolcrib.mcp_client.child import child_streams
-from toolcrib.mcp_client.client_requests import ClientRequests
 from toolcrib.mcp_client.config import ServerEndpoint, ServerProgram
 from toolcrib.mcp_client.elicitation import ServerQuestions
 from toolcrib.mcp_client.errors import ConnectionEnd
+from toolcrib.mcp_client.server_requests import ServerRequests
 from toolcrib.mcp_client.web import http_streams
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Connection:
         tool_filter: InvalidToolFilter,
         end: ConnectionEnd,
         wake: asyncio.Event,
-        requests: ClientRequests,
+        requests: ServerRequests,
     ) -> None:
         self._client = client
         self._requests = requests
@@ -241,13 +241,12 @@ class Connection:
         from mcp import MCPError
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-        client = asking.client
-        if client is None or not client.takes_logs:
+        level = None if asking.client is None else asking.client.log_level
+        if level is None:
             return None
-        level = client.log_level
         if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            return {mcp_types.LOG_LEVEL_META_KEY: level or "info"}
-        if level is not None and self._client.server_capabilities.logging is not None:
+            return {mcp_types.LOG_LEVEL_META_KEY: level}
+        if self._client.server_capabilities.logging is not None:
             rank = get_args(mcp_types.LoggingLevel).index(level)
             if self._log_level is None or rank < self._log_level:
                 self._log_level = rank
@@ -310,7 +309,7 @@ class Connection:
 
 @asynccontextmanager
 async def connect(
-    endpoint: ServerEndpoint, requests: ClientRequests | None = None
+    endpoint: ServerEndpoint, requests: ServerRequests | None = None
 ) -> AsyncGenerator[Connection]:
     """Connect to a server, whose requests to its client `requests` answers; without it, all are
     refused. Raises `ConnectionLost`, or what the SDK's client raises.
@@ -322,13 +321,16 @@ async def connect(
 
     wake = asyncio.Event()
     end, tool_filter = ConnectionEnd(wake), InvalidToolFilter()
-    requests = requests or ClientRequests("")
+    if requests is None:
+        requests = ServerRequests("")
     terms = requests.terms
 
     connection: Connection | None = None
 
     async def on_message(message: object) -> None:
-        if connection is not None:
+        if isinstance(message, mcp_types.ElicitCompleteNotification):
+            await requests.complete(message)
+        elif connection is not None:
             connection.hear(message)
         elif isinstance(message, mcp_types.ToolListChangedNotification):
             wake.set()

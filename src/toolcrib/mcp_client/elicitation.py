@@ -17,8 +17,8 @@ from toolcrib.errors import (
 if TYPE_CHECKING:
     import mcp_types
 
-    from toolcrib.mcp_client.client_requests import ClientRequests
     from toolcrib.mcp_client.running_calls import AskingCall
+    from toolcrib.mcp_client.server_requests import ServerRequests
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ NOT_OPENED: Final = "I will not open it"
 class ServerQuestions:
     """Answers the elicitations of one connection."""
 
-    def __init__(self, requests: ClientRequests) -> None:
+    def __init__(self, requests: ServerRequests) -> None:
         self._requests = requests
 
     async def __call__(self, context: Any, params: mcp_types.ElicitRequestParams) -> Any:
@@ -45,10 +45,12 @@ class ServerQuestions:
         if isinstance(params, mcp_types.ElicitRequestURLParams):
             if call.client is not None and call.client.can("elicitation.url"):
                 # One revision of the protocol requires the id, and the other has none.
+                elicitation_id = params.elicitation_id or f"elicitation_{token_hex(8)}"
+                requests.expect_visit(call, elicitation_id)
                 labelled = mcp_types.ElicitRequestURLParams(
                     message=call.label(params.message),
                     url=params.url,
-                    elicitation_id=params.elicitation_id or f"elicitation_{token_hex(8)}",
+                    elicitation_id=elicitation_id,
                 )
                 return await requests.forward(call, mcp_types.ElicitRequest(params=labelled))
             return await self._ask_to_open(call, params)

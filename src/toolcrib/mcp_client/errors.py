@@ -74,6 +74,9 @@ def call_failure(
                     f"`{tool}` could not go on. The MCP server {server} may not {action} here.",
                 )
         message = printable_line(error.message, scrubber)
+        if error.code == mcp_types.URL_ELICITATION_REQUIRED and call.client is not None:
+            # The client opens the addresses in the data, and calls again.
+            call.client.fail(error.code, message, scrubber.scrub(error.data))
         return CallEnded("tool_error", f"The MCP server {server} refused the call: {message}")
     if isinstance(error, ValueError | RuntimeError):
         return CallEnded(

@@ -57,8 +57,10 @@ class RunningCalls:
 
     def __init__(self) -> None:
         self._running: list[AskingCall] = []
-        self._clients: dict[str, CallingClient] = {}
-        """The last client of each session that has called, of at most two."""
+        self._clients: dict[str, CallingClient | None] = {}
+        """The last client of each session that has called, of at most two; None for a session
+        whose calls come another way.
+        """
 
     @contextmanager
     def of(self, call: AskingCall) -> Generator[None]:
@@ -66,10 +68,9 @@ class RunningCalls:
         before = _CALL_THERE.get()
         _CALL_THERE.set(call)
         self._running.append(call)
-        if call.client is not None and (
-            len(self._clients) < 2 or call.context.session_id in self._clients
-        ):
-            self._clients[call.context.session_id] = call.client
+        session_id = call.context.session_id
+        if len(self._clients) < 2 or session_id in self._clients:
+            self._clients[session_id] = call.client
         try:
             yield
         finally:

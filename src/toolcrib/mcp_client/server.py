@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from toolcrib.errors import CallEnded, InvalidTool
-from toolcrib.mcp_client.client_requests import ClientRequests
 from toolcrib.mcp_client.config import (
     ConnectionTiming,
     ServerEndpoint,
@@ -25,6 +24,7 @@ from toolcrib.mcp_client.remote_features import RemoteFeatures
 from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
 from toolcrib.mcp_client.running_calls import AskingCall
 from toolcrib.mcp_client.server_history import ServerHistory
+from toolcrib.mcp_client.server_requests import ServerRequests
 from toolcrib.mcp_client.tool_list import RemoteTools, remote_tools
 from toolcrib.tools.redaction import Scrubber
 
@@ -179,7 +179,7 @@ class MountedServer:
         """Connect, and wait until the connection ends. Returns the reason."""
         with anyio.CancelScope(deadline=anyio.current_time() + self._timing.timeout) as scope:
             try:
-                requests = ClientRequests(
+                requests = ServerRequests(
                     self.config.name, self.config.terms.requests, endpoint.scrubber
                 )
                 async with connect(endpoint, requests) as connection:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -44,8 +43,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _KEY: Final = "question"
-_FORWARDED: Final = "req_"
 _STATE: Final = "toolcrib-question"
+_FORWARDED: Final = "req_"
 _RESPONSES: Final[dict[type, tuple[type, ...]]] = {
     CreateMessageRequest: (CreateMessageResult, CreateMessageResultWithTools),
     ElicitRequest: (ElicitResult,),
@@ -187,9 +186,18 @@ class HeldCall:
         finally:
             self._open.pop(request_id, None)
 
-    def take(self, request_id: str, responses: Mapping[str, object] | None) -> None:
+    @property
+    def forwarded(self) -> dict[str, InputRequest]:
+        """The open requests of mounted servers; those of the call itself are in its questions."""
+        return {
+            request_id: request
+            for request_id, (request, answer) in self._open.items()
+            if request_id.startswith(_FORWARDED) and not answer.done()
+        }
+
+    def take(self, request_id: str, response: object) -> None:
         """Give the call a response, once; what is none to the request leaves it open."""
-        response, entry = (responses or {}).get(_KEY), self._open.get(request_id)
+        entry = self._open.get(request_id)
         if entry is None or entry[1].done():
             return
         if isinstance(response, _RESPONSES[type(entry[0])]):
@@ -215,20 +223,12 @@ class HeldCall:
             if self.result.done():
                 return self.result.result()
 
-    def forwarded(self) -> dict[str, InputRequest]:
-        """The requests of mounted servers that the client has not answered, by id."""
-        return {
-            request_id: request
-            for request_id, (request, answer) in self._open.items()
-            if request_id.startswith(_FORWARDED) and not answer.done()
-        }
-
     def take_forwarded(self, request_id: str, response: object) -> None:
         """Give the call the response to a request of a mounted server, as it came."""
         entry = self._open.get(request_id)
         if entry is not None and request_id.startswith(_FORWARDED):
             read = response_type(entry[0]).model_validate(response)
-            self.take(request_id, {_KEY: read})
+            self.take(request_id, read)
 
     async def ended_within(self, seconds: float) -> CallResult | None:
         """The result if the call ends in this time, and before it asks; None otherwise."""
@@ -280,7 +280,7 @@ class HeldCalls:
             return None
         if held.fingerprint != call_fingerprint(params.name, params.arguments or {}):
             return None
-        held.take(shown.question_id, params.input_responses)
+        held.take(shown.question_id, (params.input_responses or {}).get(_KEY))
         return held
 
 

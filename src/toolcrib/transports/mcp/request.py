@@ -110,11 +110,6 @@ class McpRequest:
         """The least urgent level of messages that the client has asked for."""
         return log_level_of(self.context)
 
-    @property
-    def takes_logs(self) -> bool:
-        """Whether the client takes log messages with this call."""
-        return wants_log(self.context, "emergency")
-
     def can(self, capability: ClientCapability) -> bool:
         """Whether the client has declared a capability, and can be asked."""
         declared = self.session.client_capabilities
@@ -149,6 +144,10 @@ class McpRequest:
         if not request.is_over and current > request.reported:
             request.reported = current
             await request.context.session.report_progress(current, total, message)
+
+    def fail(self, code: int, message: str, data: Any) -> None:
+        """Answer with an error of the protocol, once the call has failed."""
+        self._latest.reply = MCPError(code, message, data)
 
     async def forward(self, request: InputRequest) -> InputResponse:
         """Have the client answer a request: over the connection, or when it comes back."""

@@ -172,7 +172,7 @@ class Tasks:
         task = self.states.begun(task_id, call.created_at)
         if isinstance(call, TaskRun) or call.state == "started":
             run = self.calls.running(task_id)
-            forwarded = {} if run is None else run.held.forwarded()
+            forwarded = {} if run is None else run.held.forwarded
             return await self.states.asking(task, viewer, forwarded)
         approval = await self._approval(call, viewer)
         if approval is None:
@@ -258,7 +258,7 @@ class Tasks:
         run = self.calls.running(task_id)
         if run is None:
             return
-        for key in run.held.forwarded().keys() & responses.keys():
+        for key in run.held.forwarded.keys() & responses.keys():
             with suppress(ValidationError):
                 run.held.take_forwarded(key, responses[key])
 

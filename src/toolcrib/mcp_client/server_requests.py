@@ -20,15 +20,17 @@ from toolcrib.tools.redaction import Scrubber
 if TYPE_CHECKING:
     import mcp_types
 
+    from toolcrib.mcp_client.calling_client import CallingClient
     from toolcrib.mcp_client.running_calls import AskingCall
 
 _ALLOW: Final = "allow"
 _MAX_SHOWN_CHARS: Final = 4_000
 _MAX_RECORDED_BYTES: Final = 16_000
 _MAX_LOG_BYTES: Final = 64_000
+_MAX_VISITS: Final = 100
 
 
-class ClientRequests:
+class ServerRequests:
     """Answers the requests of one connection, and passes on its log messages."""
 
     def __init__(
@@ -38,6 +40,8 @@ class ClientRequests:
         self.server = server
         self.terms = terms
         self._scrubber = scrubber or Scrubber([])
+        self._visits: dict[str, CallingClient] = {}
+        """The clients that were sent to an address, by the id of the request."""
 
     async def sample(self, context: Any, params: mcp_types.CreateMessageRequestParams) -> Any:
         """The answer of the model of the client."""
@@ -80,6 +84,19 @@ class ClientRequests:
         if size > _MAX_LOG_BYTES:
             data = f"[a log message of {size} bytes was left out]"
         await client.log(params.level, data, params.logger)
+
+    def expect_visit(self, call: AskingCall, elicitation_id: str) -> None:
+        """Pass on to the client of a call that its visit to an address is over."""
+        if call.client is not None:
+            self._visits[elicitation_id] = call.client
+            while len(self._visits) > _MAX_VISITS:
+                del self._visits[next(iter(self._visits))]
+
+    async def complete(self, notification: mcp_types.ElicitCompleteNotification) -> None:
+        """Tell the client that was sent to an address that the visit is over."""
+        client = self._visits.pop(notification.params.elicitation_id, None)
+        if client is not None:
+            await client.notify(notification)
 
     async def forward(self, call: AskingCall, request: mcp_types.InputRequest) -> Any:
         """The response of the client of a call, recorded with the digests of both."""

@@ -12,6 +12,7 @@ import mcp_types as types
 import pytest
 from mcp import Client
 
+from tests.helpers.patience import PATIENCE
 from tests.mcp_client.mounted_servers import rich
 from tests.transports.mcp.connected_client import HANDSHAKE, STATELESS, facts_of, text_of
 from toolcrib import RuntimeConfig, create_runtime
@@ -194,12 +195,23 @@ async def test_what_the_configuration_denies_is_said_to_be_denied_here() -> None
     assert "The MCP server `rich` may not" in text_of(results[0])
 
 
-@pytest.mark.parametrize(("era", "upstream"), EVERY_PAIR)
+@pytest.mark.parametrize(("era", "upstream"), [*PAIRS, (HANDSHAKE, "newer")])
 async def test_an_address_is_opened_by_the_client_that_can(era: str, upstream: str) -> None:
     """In the mode for addresses, with the name of the server that sends the person there."""
     answers = Answers(types.ElicitResult(action="accept"))
-    async with gateway(era, upstream, elicitation_callback=answers.elicit) as (client, _):
+    over = asyncio.Event()
+
+    async def hear(message: object) -> None:
+        if isinstance(message, types.ElicitCompleteNotification):
+            assert message.params.elicitation_id == "e1"
+            over.set()
+
+    async with gateway(
+        era, upstream, elicitation_callback=answers.elicit, message_handler=hear
+    ) as (client, _):
         done = await client.call_tool("rich_visit", {})
+        if (era, upstream) == (HANDSHAKE, "older"):
+            await asyncio.wait_for(over.wait(), PATIENCE)
 
     [asked] = answers.asked
     assert (asked.mode, asked.url) == ("url", "https://example.org/in")
