@@ -135,8 +135,9 @@ deploy-check: setup ## The same, and build the image if a Docker daemon is there
 first-hour: ## What a newcomer does first, from a fresh clone and without rights of root
 	scripts/first_hour.sh
 
-conformance: setup node ## The official MCP conformance suite against our server, in both eras
+conformance: setup node ## The official MCP conformance suite against our server and our client, in both eras
 	scripts/conformance.sh
+	$(BIN)/python -m tests.conformance.client_suite build/conformance/client
 
 schemathesis: setup ## Ask the HTTP server everything that its OpenAPI document allows, and more
 	scripts/schemathesis.sh

@@ -18,6 +18,22 @@ from report import quarters, table
 BASE = "import pydantic, typer, rich"
 LISTS = ("tools list", "approvals list")
 LISTS_LIMIT = 1.5
+MCP = "mcp"
+MCP_LIMIT = 1.0
+"""Seconds until an MCP client has the list of tools, on a machine that does nothing else."""
+_HANDSHAKE = (
+    {
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "bench", "version": "1"},
+        },
+    },
+    {"method": "notifications/initialized"},
+    {"id": 2, "method": "tools/list"},
+)
 HELP_LIMIT = 1.2
 _TOOLCRIB = Path(sys.executable).with_name("toolcrib")
 _TREE = """\
@@ -48,14 +64,39 @@ def _words(name: str) -> list[str]:
 def _cost(name: str, folder: str) -> float:
     """CPU microseconds of the whole process, user and system."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
-        _words(name), cwd=folder, env=_ENVIRONMENT, capture_output=True, text=True, check=False
-    )
+    if name == MCP:
+        _list_over_mcp(folder)
+    else:
+        done = subprocess.run(
+            _words(name), cwd=folder, env=_ENVIRONMENT, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"{name}: status {done.returncode}: {done.stderr}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise SystemExit(f"{name}: status {done.returncode}: {done.stderr}")
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return spent * 1e6
+
+
+def _list_over_mcp(folder: str) -> None:
+    """Have a new process answer `tools/list`, and end it."""
+    with subprocess.Popen(
+        _words(MCP),
+        cwd=folder,
+        env=_ENVIRONMENT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for message in _HANDSHAKE:
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        if '"tools"' not in process.stdout.readline():
+            raise SystemExit(f"toolcrib {MCP}: no list of tools")
+        process.stdin.close()
 
 
 def _project(parent: str) -> str:
@@ -90,7 +131,7 @@ def run(quick: bool) -> list[Bound]:
     """Measure the starts in interleaved rounds and hold them against the import."""
     rounds, rng = (5 if quick else 15), random.Random(1)
     helps = _helps()
-    names = [BASE, *LISTS, *helps]
+    names = [BASE, *LISTS, MCP, *helps]
     order = list(names)
     by_name: dict[str, list[float]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as parent:
@@ -103,10 +144,16 @@ def run(quick: bool) -> list[Bound]:
                 by_name[name].append(_cost(name, folder))
     measured = Measured(by_name)
     slowest = max(helps, key=lambda name: measured.ratio(name, BASE).median)
-    _print(measured, [BASE, *LISTS, "--help", slowest], rounds)
+    _print(measured, [BASE, *LISTS, MCP, "--help", slowest], rounds)
     bounds = [_bound(measured, f"toolcrib {name}", name, LISTS_LIMIT) for name in LISTS]
     any_help = f"any --help, the slowest being `toolcrib {slowest}`"
-    return [*bounds, _bound(measured, any_help, slowest, HELP_LIMIT)]
+    return [*bounds, _bound(measured, any_help, slowest, HELP_LIMIT), _mcp_bound(measured)]
+
+
+def _mcp_bound(measured: Measured) -> Bound:
+    seconds = measured.cost(MCP).median / 1e6
+    promise = f"toolcrib mcp, to the first list of tools and to its end: under {MCP_LIMIT:g} s CPU"
+    return Bound(promise, f"{seconds:.2f} s", seconds < MCP_LIMIT)
 
 
 def _bound(measured: Measured, about: str, name: str, limit: float) -> Bound:

@@ -17,6 +17,7 @@ from mcp.server.subscriptions import PromptsListChanged
 
 from tests.conformance.fixture_client_requests import ASKING_TOOLS
 from tests.conformance.fixture_extras import extend
+from tests.conformance.fixture_tasks import TASK_AFTER_SECONDS, TASK_TOOLS
 from tests.conformance.fixture_tools import PLAIN_TOOLS, tool, tool_change
 from toolcrib.host_tools import HostToolRegistry, ToolContext
 from toolcrib.runtime.config import RuntimeConfig
@@ -47,10 +48,11 @@ class Bearing:
 
 def server_of(store: Store) -> McpServer:
     registry = HostToolRegistry()
-    for each in (*PLAIN_TOOLS, *ASKING_TOOLS, tool_change(registry)):
+    for each in (*PLAIN_TOOLS, *ASKING_TOOLS, *TASK_TOOLS, tool_change(registry)):
         registry.add(each)
     runtime = create_runtime(RuntimeConfig(host_tool_registry=registry, store=store))
-    server = McpServer(runtime, McpOptions(name="toolcrib-conformance"))
+    options = McpOptions(name="toolcrib-conformance", task_after_seconds=TASK_AFTER_SECONDS)
+    server = McpServer(runtime, options)
     extend(server)
 
     async def trigger(input: dict[str, Any], context: ToolContext) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from mcp_types import ClientCapabilities, InputRequest, ListRootsRequest, SamplingCapability
@@ -54,6 +55,15 @@ async def with_logging(input: Input, context: ToolContext) -> str:
     for event in ("started", "processing data", "completed"):
         await request.log("info", f"Tool execution {event}")
     return "The tool has logged."
+
+
+async def reconnection(input: Input, context: ToolContext) -> str:
+    """End the stream of the answer, which the client then takes up again."""
+    close = here().context.close_sse_stream
+    if close is not None:
+        await close()
+    await asyncio.sleep(0.2)
+    return "The stream was taken up again."
 
 
 async def name(input: Input, context: ToolContext) -> str:
@@ -112,6 +122,7 @@ ASKING_TOOLS: tuple[HostToolDefinition, ...] = (
     _asks("test_elicitation", elicitation, "message"),
     _asks("test_elicitation_sep1034_defaults", defaults),
     _asks("test_elicitation_sep1330_enums", enums),
+    _asks("test_reconnection", reconnection),
     _asks("test_tool_with_logging", with_logging),
     _asks("test_logging_tool", with_logging),
     _asks("test_missing_capability", needs_sampling),

@@ -50,6 +50,15 @@ def raw(*tools: Json | str, **given: Any) -> StdioServerConfig:
     )
 
 
+def rich(era: Era = "newer", **given: Any) -> StdioServerConfig:
+    """The peer that uses all of the protocol."""
+    env = {"PYTHONPATH": str(HERE.parents[1]), **given.pop("env", {})}
+    args = ("-m", "tests.mcp_client.rich_peer", era)
+    return StdioServerConfig(
+        name="rich", terms=terms("rich", **given), command=sys.executable, args=args, env=env
+    )
+
+
 def tool(name: str, schema: Json | None = None, **more: Any) -> Json:
     return {"name": name, "inputSchema": OPEN if schema is None else schema, **more}
 

@@ -69,7 +69,8 @@ def ask(asked: Json) -> None:
     question: Json = {"id": "q", "method": "elicitation/create", "params": params}
     say(json.dumps({"jsonrpc": "2.0", **question}))
     reply = json.loads(sys.stdin.readline())
-    text(asked, f"told: {reply['result']['action']}")
+    said = reply["error"]["message"] if "error" in reply else reply["result"]["action"]
+    text(asked, f"told: {said}")
 
 
 def start_a_child(asked: Json) -> None:

@@ -9,8 +9,11 @@ import pytest
 
 from tests.mcp_client.mounted_servers import mounted, stdio
 from toolcrib.approval import CallbackResponder, Question, QuestionResponse
-from toolcrib.errors import NobodyToAsk, QuestionDeclined
-from toolcrib.mcp_client.elicitation import AskingCall, ServerQuestions
+from toolcrib.errors import NobodyToAsk, QuestionDeclined, QuestionExpired
+from toolcrib.mcp_client.elicitation import NOT_OPENED, OPENED, ServerQuestions
+from toolcrib.mcp_client.request_terms import RequestTerms
+from toolcrib.mcp_client.running_calls import AskingCall, RunningCalls
+from toolcrib.mcp_client.server_requests import ServerRequests
 
 FORM = mcp_types.ElicitRequestFormParams(
     message="Which colour?",
@@ -25,7 +28,13 @@ class Asked:
         self._answer = answer
         self.texts: list[str] = []
 
-    async def ask(self, text: str, schema: Any) -> Any:
+    tool_name = "tool"
+    session_id = "s"
+
+    def emit(self, type: str, data: Any) -> None:
+        pass
+
+    async def ask(self, text: str, schema: Any = None, choices: Any = None) -> Any:
         self.texts.append(text)
         if isinstance(self._answer, Exception):
             raise self._answer
@@ -64,40 +73,53 @@ async def test_a_declined_question_is_declined_at_the_server() -> None:
     assert "decline" in done.text
 
 
+def asking() -> tuple[ServerQuestions, RunningCalls]:
+    requests = ServerRequests("peer", RequestTerms())
+    return ServerQuestions(requests), requests.calls
+
+
 @pytest.mark.parametrize(
     ("answer", "action"),
     [
         ({"colour": "red"}, "accept"),
         (QuestionDeclined("no"), "decline"),
-        (NobodyToAsk("nobody"), "cancel"),
+        (QuestionExpired("late"), "cancel"),
     ],
 )
 async def test_each_end_has_its_action(answer: Any, action: str) -> None:
     """What came of the question, in the words of the protocol."""
-    questions, (call, context) = ServerQuestions(), call_with(answer)
-    with questions.of(call):
+    (questions, running), (call, context) = asking(), call_with(answer)
+    with running.of(call):
         result = await questions(None, FORM)
 
     assert result.action == action
     assert context.texts == ["peer asks: Which colour?"]
 
 
+async def test_where_nobody_can_be_asked_the_server_hears_who_refused() -> None:
+    """It is our client that cannot, and not the person who left the question."""
+    (questions, running), (call, _) = asking(), call_with(NobodyToAsk("nobody is here."))
+    with running.of(call):
+        result = await questions(None, FORM)
+
+    refused = "Toolcrib refused the request of the MCP server `peer`: nobody is here"
+    assert (result.message, call.refusals) == (refused, [refused])
+
+
 async def test_with_several_calls_nobody_is_asked_for_another() -> None:
     """A question that does not say of which call it is reaches nobody else's screen."""
-    questions, (first, asked), (second, other) = ServerQuestions(), call_with({}), call_with({})
-    with questions.of(first), questions.of(second):
-        pass
-    questions._running.extend([first, second])  # pyright: ignore[reportPrivateUsage]
+    (questions, running), (first, asked), (second, other) = asking(), call_with({}), call_with({})
+    running._running.extend([first, second])  # pyright: ignore[reportPrivateUsage]
     result = await questions(None, FORM)
 
-    assert result.action == "cancel"
+    assert "belongs to no call" in result.message
     assert asked.texts == other.texts == []
 
 
 async def test_in_the_task_of_its_call_a_question_is_known() -> None:
     """In the stateless protocol the question comes as the result of the call."""
-    questions, (first, asked), (second, other) = ServerQuestions(), call_with({}), call_with({})
-    with questions.of(first), questions.of(second):
+    (questions, running), (first, asked), (second, other) = asking(), call_with({}), call_with({})
+    with running.of(first), running.of(second):
         await questions(None, FORM)
 
     assert asked.texts == []
@@ -105,12 +127,20 @@ async def test_in_the_task_of_its_call_a_question_is_known() -> None:
 
 
 async def test_a_question_outside_of_calls_reaches_nobody() -> None:
-    """A server cannot ask people out of the blue, nor send them to an address."""
-    questions, (call, asked) = ServerQuestions(), call_with({})
-    before = await questions(None, FORM)
-    address = mcp_types.ElicitRequestURLParams(message="Log in", url="https://example.com")
-    with questions.of(call):
-        url = await questions(None, address)
+    """A server cannot ask people out of the blue."""
+    questions, _ = asking()
+    result = await questions(None, FORM)
 
-    assert (before.action, url.action) == ("cancel", "cancel")
-    assert asked.texts == []
+    assert "belongs to no call" in result.message
+
+
+@pytest.mark.parametrize(("answer", "action"), [(OPENED, "accept"), (NOT_OPENED, "decline")])
+async def test_an_address_is_shown_to_whoever_can_read_a_question(answer: str, action: str) -> None:
+    """A client without the mode for addresses shows them as a question with two choices."""
+    (questions, running), (call, asked) = asking(), call_with(answer)
+    address = mcp_types.ElicitRequestURLParams(message="Log in", url="https://example.com")
+    with running.of(call):
+        result = await questions(None, address)
+
+    assert result.action == action
+    assert asked.texts == ["peer asks: Log in\n\nOpen this address: https://example.com"]

@@ -76,10 +76,12 @@ class TestWhatItSends:
 
         assert done.text == "\ufffd[2Jgone\ufffd\nnext\tline\ufffd\ufffdexe.\ufffd"
 
-    async def test_a_question_that_nobody_can_be_asked_is_cancelled(self) -> None:
+    async def test_a_question_that_nobody_can_be_asked_is_refused(self) -> None:
         """A server that asks through us, where nobody is there, hears so at once."""
         async with mounted(raw("ask")) as peer:
-            assert (await peer.call("raw_ask")).text == "told: cancel"
+            done = await peer.call("raw_ask")
+
+        assert done.text.startswith("told: Toolcrib refused the request of the MCP server `raw`")
 
 
 class TestHowMuchItSends:

@@ -6,7 +6,7 @@ client that started it, and `toolcrib acp` the editor that did.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,7 +18,7 @@ from toolcrib.cli.http_options import (
     serve_over_http,
     takes_access_options,
 )
-from toolcrib.cli.output import require_extra
+from toolcrib.cli.output import require_extra, show_note
 from toolcrib.cli.project_options import is_on_command_line
 from toolcrib.cli.runtime_options import (
     ANCHOR_OPTIONS,
@@ -36,6 +36,10 @@ from toolcrib.cli.runtime_options import (
 )
 from toolcrib.project.settings import ACCESS_SETTINGS, ELICITATION_SETTING, RUNTIME_SETTINGS
 from toolcrib.transports.mcp.options import McpOptions
+
+if TYPE_CHECKING:
+    from toolcrib.runtime.runtime import Runtime
+    from toolcrib.transports.mcp.options import ElicitedApproval
 
 SERVED_OPTIONS: Final = (
     *HOST_OPTIONS,
@@ -147,12 +151,34 @@ def mcp(
     Example: toolcrib mcp --host-tools tools.yaml --store crib.sqlite3
     """
     require_extra("mcp", "mcp")
+    from toolcrib.mcp_client.sdk_packages import load_on_use
+
+    load_on_use()
     from toolcrib.transports.mcp.server import McpServer
     from toolcrib.transports.pipes import claim_pipes
 
     pipes = claim_pipes()
     mcp_options = McpOptions(session=session, approve_by_elicitation=approve_by_elicitation)
-    run_served(options, lambda runtime: McpServer(runtime, mcp_options).serve_stdio(pipes))
+
+    async def serve(runtime: Runtime) -> None:
+        if options.store is None and runtime.config.approver is None:
+            show_note(_who_decides(approve_by_elicitation), "yellow")
+        await McpServer(runtime, mcp_options).serve_stdio(pipes)
+
+    run_served(options, serve)
+
+
+def _who_decides(by_elicitation: ElicitedApproval) -> str:
+    """Who can decide calls that need approval, when there is no store that others could open."""
+    if by_elicitation == "always":
+        return (
+            "approvals: only the person at the client can decide, by its forms; with --store FILE "
+            "others can, by `toolcrib approvals`"
+        )
+    return (
+        "approvals: nobody can decide a call that needs one; name --store FILE, and decide with "
+        "`toolcrib approvals`, or trust the client's forms with --approve-by-elicitation always"
+    )
 
 
 @takes_runtime_options(

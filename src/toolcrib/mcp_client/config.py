@@ -18,6 +18,7 @@ from toolcrib.egress import EgressPolicy
 from toolcrib.errors import InvalidTool
 from toolcrib.mcp_client.load import CircuitTerms, ServerLimits
 from toolcrib.mcp_client.pins import ServerPins, read_pins
+from toolcrib.mcp_client.request_terms import DEFAULT_TERMS, RequestTerms
 from toolcrib.mcp_client.server_auth import (
     PRINCIPAL,
     HeadersCommand,
@@ -66,6 +67,8 @@ class MountTerms:
     pins: ServerPins | None = field(default=None, repr=False)
     """The declarations that were accepted; None accepts any."""
     limits: ServerLimits = field(default_factory=ServerLimits)
+    requests: RequestTerms = DEFAULT_TERMS
+    """What the server may ask of clients."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tools", MappingProxyType(dict(self.tools)))
@@ -175,6 +178,7 @@ def server_from(name: str, entry: Mapping[str, Any]) -> McpServerConfig:
         tools={tool: tool_terms_from(each) for tool, each in entry.get("tools", {}).items()},
         pins=read_pins(entry["pins"], name) if "pins" in entry else None,
         limits=_limits(entry),
+        requests=_request_terms(entry),
         **{option: entry[option] for option in options if option in entry},
     )
     if "url" in entry:
@@ -202,6 +206,16 @@ def _limits(entry: Mapping[str, Any]) -> ServerLimits:
     return ServerLimits(
         **{key: entry[key] for key in plain if key in entry},
         circuit=None if circuit is None else CircuitTerms(**circuit),
+    )
+
+
+def _request_terms(entry: Mapping[str, Any]) -> RequestTerms:
+    default = DEFAULT_TERMS
+    return RequestTerms(
+        sampling=entry.get("sampling", default.sampling),
+        elicitation=entry.get("elicitation", default.elicitation),
+        shares_roots=entry.get("share_roots", default.shares_roots),
+        roots=tuple(entry.get("roots", ())),
     )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args
 
 import anyio
 
@@ -18,8 +18,9 @@ from toolcrib.errors import ConnectionLost
 from toolcrib.features.registry import PROMPTS_CHANGED, RESOURCES_CHANGED, FeatureChange
 from toolcrib.mcp_client.child import child_streams
 from toolcrib.mcp_client.config import ServerEndpoint, ServerProgram
-from toolcrib.mcp_client.elicitation import AskingCall, ServerQuestions
+from toolcrib.mcp_client.elicitation import ServerQuestions
 from toolcrib.mcp_client.errors import ConnectionEnd
+from toolcrib.mcp_client.server_requests import ServerRequests
 from toolcrib.mcp_client.web import http_streams
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
 
     from toolcrib.mcp_client.config import ConnectionTiming
+    from toolcrib.mcp_client.running_calls import AskingCall
     from toolcrib.mcp_client.sdk_internals import TransportStreams
 
 
@@ -52,6 +54,9 @@ class InvalidToolFilter:
         tools = cast("list[Any]", listed) if isinstance(listed, list) else []
         if tools and _fault(page, tools) is not None:
             page["tools"] = [tool for tool in tools if self._is_valid(page, tool)]
+        if "task" in page:
+            # The SDK takes a call for one that has content: it has no tasks of 2025-11-25.
+            page.setdefault("content", [])
         return item
 
     def _is_valid(self, page: dict[str, Any], tool: Any) -> bool:
@@ -147,10 +152,12 @@ class Connection:
         tool_filter: InvalidToolFilter,
         end: ConnectionEnd,
         wake: asyncio.Event,
-        questions: ServerQuestions,
+        requests: ServerRequests,
     ) -> None:
         self._client = client
-        self._questions = questions
+        self._requests = requests
+        self._log_level: int | None = None
+        self._task_tools: frozenset[str] = frozenset()
         self._tool_filter = tool_filter
         self._end = end
         self._wake = wake
@@ -166,7 +173,7 @@ class Connection:
         self, ask: Callable[[Client], Awaitable[T]], asking: AskingCall | None = None
     ) -> T:
         """Ask the server something else than a tool, with questions as in `call`."""
-        with self._questions.of(asking) if asking is not None else nullcontext():
+        with self._requests.calls.of(asking) if asking is not None else nullcontext():
             return await ask(self._client)
 
     def hear(self, message: object) -> None:
@@ -203,6 +210,9 @@ class Connection:
             if page.next_cursor is None or page.next_cursor == cursor:
                 break
             cursor = page.next_cursor
+        from toolcrib.mcp_client.remote_task import needs_task
+
+        self._task_tools = frozenset(tool.name for tool in tools if needs_task(tool))
         return tools
 
     async def call(
@@ -215,8 +225,40 @@ class Connection:
         """Run a tool, whose questions are those of `asking`; without one there is nobody to ask.
         Raises what the SDK's client does.
         """
-        with self._questions.of(asking) if asking is not None else nullcontext():
-            return await self._client.call_tool(name, arguments, progress_callback=progress)
+        with self._requests.calls.of(asking) if asking is not None else nullcontext():
+            meta = None if asking is None else await self._log_meta(asking)
+            if name in self._task_tools:
+                from toolcrib.mcp_client.remote_task import call_as_task
+
+                return await call_as_task(self._client.session, name, arguments, progress, meta)
+            return await self._client.call_tool(
+                name, arguments, progress_callback=progress, meta=meta
+            )
+
+    async def _log_meta(self, asking: AskingCall) -> Any:
+        """Have the server send the log messages that the client of a call wants: by the `_meta` of
+        a stateless request, or by the level of the connection, which is only ever lowered.
+        """
+        import mcp_types
+        from mcp import MCPError
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        level = None if asking.client is None else asking.client.log_level
+        if level is None:
+            return None
+        if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return {mcp_types.LOG_LEVEL_META_KEY: level}
+        if self._client.server_capabilities.logging is not None:
+            rank = get_args(mcp_types.LoggingLevel).index(level)
+            if self._log_level is None or rank < self._log_level:
+                self._log_level = rank
+                request = mcp_types.SetLevelRequest(
+                    params=mcp_types.SetLevelRequestParams(level=level)
+                )
+                # A server that refuses a level logs as it likes.
+                with suppress(MCPError):
+                    await self._client.session.send_request(request, mcp_types.EmptyResult)
+        return None
 
     def leave(self) -> None:
         """End the connection from this side."""
@@ -295,18 +337,29 @@ class Connection:
 
 
 @asynccontextmanager
-async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
-    """Connect to a server. Raises `ConnectionLost`, or what the SDK's client raises."""
+async def connect(
+    endpoint: ServerEndpoint, requests: ServerRequests | None = None
+) -> AsyncGenerator[Connection]:
+    """Connect to a server, whose requests to its client `requests` answers; without it, all are
+    refused. Raises `ConnectionLost`, or what the SDK's client raises.
+    """
     import mcp_types
     from mcp import Client
 
+    from toolcrib.mcp_client.remote_task import RemoteTasks
+
     wake = asyncio.Event()
-    end, tool_filter, questions = ConnectionEnd(wake), InvalidToolFilter(), ServerQuestions()
+    end, tool_filter = ConnectionEnd(wake), InvalidToolFilter()
+    if requests is None:
+        requests = ServerRequests("")
+    terms = requests.terms
 
     connection: Connection | None = None
 
     async def on_message(message: object) -> None:
-        if connection is not None:
+        if isinstance(message, mcp_types.ElicitCompleteNotification):
+            await requests.complete(message)
+        elif connection is not None:
             connection.hear(message)
         elif isinstance(message, mcp_types.ToolListChangedNotification):
             wake.set()
@@ -314,7 +367,15 @@ async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
     client = Client(
         filtered_streams(_streams(endpoint, end), tool_filter),
         message_handler=on_message,
-        elicitation_callback=questions,
+        elicitation_callback=ServerQuestions(requests) if terms.elicitation_is_allowed else None,
+        sampling_callback=requests.sample if terms.sampling != "deny" else None,
+        sampling_capabilities=mcp_types.SamplingCapability(
+            context=mcp_types.SamplingContextCapability(),
+            tools=mcp_types.SamplingToolsCapability(),
+        ),
+        list_roots_callback=requests.list_roots if terms.shares_roots or terms.roots else None,
+        logging_callback=requests.log,
+        extensions=[RemoteTasks()],
         client_info=mcp_types.Implementation(name="toolcrib", version=__version__),
         # Tools are listed when they may have changed; a cached list would be stale.
         cache=None,
@@ -324,7 +385,7 @@ async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
             # The SDK would check results against the server's own schema in pure Python, in time
             # that the server chooses. The executor checks them, within bounds.
             client.session.validate_tool_result = _accept
-            connection = Connection(client, tool_filter, end, wake, questions)
+            connection = Connection(client, tool_filter, end, wake, requests)
             yield connection
     except Exception as error:
         raise ConnectionLost(end.reason or end.hint) from error

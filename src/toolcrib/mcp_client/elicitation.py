@@ -3,74 +3,88 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.errors import InvalidTool, QuestionDeclined, QuestionUnanswered, UsageError
+from toolcrib.errors import (
+    InvalidTool,
+    NobodyToAsk,
+    QuestionDeclined,
+    QuestionUnanswered,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     import mcp_types
 
-    from toolcrib.tools.context import ToolContext
+    from toolcrib.mcp_client.running_calls import AskingCall
+    from toolcrib.mcp_client.server_requests import ServerRequests
 
 logger = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AskingCall:
-    """A call that runs at a server. `label` makes what people read of the server's words."""
-
-    context: ToolContext
-    label: Callable[[str], str]
-
-
-_CALL_THERE: Final[ContextVar[AskingCall | None]] = ContextVar("toolcrib_call_there", default=None)
+OPENED: Final = "I have opened it"
+NOT_OPENED: Final = "I will not open it"
 
 
 class ServerQuestions:
-    """Answers the elicitations of one connection.
+    """Answers the elicitations of one connection."""
 
-    In the stateless protocol a question comes as the result of its call. In the other one it comes
-    by itself: it is put to the person behind the one call that runs there, and to nobody when
-    several do, for they may be of different people.
-    """
-
-    def __init__(self) -> None:
-        self._running: list[AskingCall] = []
-
-    @contextmanager
-    def of(self, call: AskingCall) -> Generator[None]:
-        """Let questions that come meanwhile be those of a call."""
-        before = _CALL_THERE.get()
-        _CALL_THERE.set(call)
-        self._running.append(call)
-        try:
-            yield
-        finally:
-            self._running.remove(call)
-            _CALL_THERE.set(before)
+    def __init__(self, requests: ServerRequests) -> None:
+        self._requests = requests
 
     async def __call__(self, context: Any, params: mcp_types.ElicitRequestParams) -> Any:
-        """The answer to a question; `cancel` when there is nobody to ask."""
+        """The answer to a question, or why nobody is asked."""
         import mcp_types
 
-        call = self._asking()
-        if call is None or not isinstance(params, mcp_types.ElicitRequestFormParams):
-            return mcp_types.ElicitResult(action="cancel")
+        requests = self._requests
+        call = requests.calls.asking()
+        if not requests.terms.elicitation_is_allowed:
+            return requests.refuse(call, "the configuration of this server denies questions")
+        if call is None:
+            return requests.refuse(None, "the question belongs to no call that is known here")
+        if isinstance(params, mcp_types.ElicitRequestURLParams):
+            if call.client is not None and call.client.can("elicitation.url"):
+                # One revision of the protocol requires the id, and the other has none.
+                elicitation_id = params.elicitation_id or f"elicitation_{token_hex(8)}"
+                requests.expect_visit(call, elicitation_id)
+                labelled = mcp_types.ElicitRequestURLParams(
+                    message=call.label(params.message),
+                    url=params.url,
+                    elicitation_id=elicitation_id,
+                )
+                return await requests.forward(call, mcp_types.ElicitRequest(params=labelled))
+            return await self._ask_to_open(call, params)
+        return await self._ask(call, params.message, params.requested_schema)
+
+    async def _ask(self, call: AskingCall, message: str, schema: dict[str, Any]) -> Any:
+        import mcp_types
+
         try:
-            content = await call.context.ask(call.label(params.message), params.requested_schema)
-        except QuestionDeclined:
-            return mcp_types.ElicitResult(action="decline")
+            content = await call.ask(message, schema)
         except (QuestionUnanswered, InvalidTool, UsageError) as error:
-            logger.info("a question of a mounted server got no answer: %s", type(error).__name__)
-            return mcp_types.ElicitResult(action="cancel")
+            return self._unanswered(call, error)
         return mcp_types.ElicitResult(action="accept", content=content)
 
-    def _asking(self) -> AskingCall | None:
-        call = _CALL_THERE.get()
-        if call is not None and call in self._running:
-            return call
-        return self._running[0] if len(self._running) == 1 else None
+    async def _ask_to_open(self, call: AskingCall, params: mcp_types.ElicitRequestURLParams) -> Any:
+        """Show the address as a question: every client that answers questions can do that."""
+        import mcp_types
+
+        text = f"{params.message}\n\nOpen this address: {params.url}"
+        try:
+            answer = await call.ask(text, choices=(OPENED, NOT_OPENED))
+        except (QuestionUnanswered, InvalidTool, UsageError) as error:
+            return self._unanswered(call, error)
+        return mcp_types.ElicitResult(action="accept" if answer == OPENED else "decline")
+
+    def _unanswered(self, call: AskingCall, error: Exception) -> Any:
+        import mcp_types
+
+        match error:
+            case QuestionDeclined():
+                return mcp_types.ElicitResult(action="decline")
+            case NobodyToAsk():
+                return self._requests.refuse(call, str(error).rstrip("."))
+            case _:
+                name = type(error).__name__
+                logger.info("a question of a mounted server got no answer: %s", name)
+                return mcp_types.ElicitResult(action="cancel")

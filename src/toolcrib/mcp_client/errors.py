@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from toolcrib.errors import CallEnded, ConnectionLost, ToolcribError
 from toolcrib.mcp_client.config import printable_line
 
 if TYPE_CHECKING:
     from toolcrib.mcp_client.connection import Connection
+    from toolcrib.mcp_client.running_calls import AskingCall
     from toolcrib.tools.redaction import Scrubber
 
 
@@ -39,12 +40,22 @@ def connection_fault(error: BaseException) -> str:
     return _describe(_innermost(error))
 
 
+_NOT_ALLOWED: Final = {
+    "Elicitation not supported": "ask people (`elicitation: deny`)",
+    "Sampling not supported": "use the model of a client (`sampling: deny`)",
+    "List roots not supported": "see roots (`share_roots: false`)",
+}
+"""How the SDK refuses, in our name, what the configuration of a server denies."""
+
+
 def call_failure(
-    error: Exception, server: str, tool: str, connection: Connection, scrubber: Scrubber
+    error: Exception, server: str, call: AskingCall, connection: Connection, scrubber: Scrubber
 ) -> CallEnded:
     """The failure of a call that got no result."""
     import mcp_types
     from mcp import MCPError
+
+    tool = call.context.tool_name
 
     if isinstance(error, MCPError):
         if connection.is_over or error.code == mcp_types.CONNECTION_CLOSED:
@@ -53,7 +64,19 @@ def call_failure(
             return CallEnded(
                 "invalid_result", f"The result of `{tool}` cannot be read, or is too large."
             )
+        for refusal in call.refusals:
+            if refusal in error.message:
+                return CallEnded("unavailable", f"`{tool}` could not go on. {refusal}.")
+        for text, action in _NOT_ALLOWED.items():
+            if text in error.message:
+                return CallEnded(
+                    "unavailable",
+                    f"`{tool}` could not go on. The MCP server {server} may not {action} here.",
+                )
         message = printable_line(error.message, scrubber)
+        if error.code == mcp_types.URL_ELICITATION_REQUIRED and call.client is not None:
+            # The client opens the addresses in the data, and calls again.
+            call.client.fail(error.code, message, scrubber.scrub(error.data))
         return CallEnded("tool_error", f"The MCP server {server} refused the call: {message}")
     if isinstance(error, ValueError | RuntimeError):
         return CallEnded(

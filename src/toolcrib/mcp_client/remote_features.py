@@ -27,9 +27,9 @@ from toolcrib.features.declaration import (
 )
 from toolcrib.features.registry import PROMPTS_CHANGED, RESOURCES_CHANGED, FeatureChange
 from toolcrib.mcp_client.config import printable_line
-from toolcrib.mcp_client.elicitation import AskingCall
 from toolcrib.mcp_client.errors import call_failure
 from toolcrib.mcp_client.remote_subscriptions import RemoteSubscriptions
+from toolcrib.mcp_client.running_calls import AskingCall
 from toolcrib.tools.redaction import Scrubber
 from toolcrib.tools.result import ToolResult
 from toolcrib.tools.tool import Tool
@@ -318,18 +318,17 @@ class RemoteFeatures:
         def label(message: str) -> str:
             return f"The MCP server {server} asks: {self._scrubber.scrub(message)}"
 
+        asking = AskingCall(context, label)
         started = anyio.current_time()
         try:
-            return await connection.ask(ask, AskingCall(context, label))
+            return await connection.ask(ask, asking)
         except Exception as error:
             self.check_credential(started)
             if isinstance(error, MCPError) and error.code in _NOT_FOUND:
                 kind = "not_found" if context.tool_name == READ_RESOURCE else "invalid_arguments"
                 message = printable_line(error.message, self._scrubber)
                 raise CallEnded(kind, f"The MCP server {server} says: {message}") from error
-            raise call_failure(
-                error, server, context.tool_name, connection, self._scrubber
-            ) from error
+            raise call_failure(error, server, asking, connection, self._scrubber) from error
 
     def _result(self, answer: Any, keys: Sequence[str], context: ToolContext) -> ToolResult[Any]:
         written = answer.model_dump(mode="json", by_alias=True, exclude_none=True)

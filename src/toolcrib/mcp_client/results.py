@@ -6,7 +6,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from pydantic_core import to_json
 
 from toolcrib.errors import CallEnded, InvalidEvent
 from toolcrib.tools.identity import HandlerIdentity
@@ -27,17 +30,26 @@ _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u
 
 
 def tool_result(answer: mcp_types.CallToolResult, tool: str, max_chars: int) -> ToolResult[Any]:
-    """The value for programs and the text for the model, cut to `max_chars` characters."""
-    text = text_of(answer.content)
+    """The value for programs and the text for the model, cut to `max_chars` characters. The
+    metadata has what both leave out, for MCP clients: see `server_answer`.
+    """
+    text, structured = text_of(answer.content), answer.structured_content
+    parts = _parts(answer.content, max_chars)
+    if structured is not None:
+        structured = _structured(structured, tool, max_chars)
     if answer.is_error:
         message = _cut(text, max_chars) or f"`{tool}` failed; its server gives no reason."
-        return ToolResult(success=False, message=message, value=_value(answer, max_chars))
-    if answer.structured_content is not None:
-        value = _structured(answer.structured_content, tool, max_chars)
-        return ToolResult(value=value, message=_cut(text, max_chars))
+        value = {"content": parts} if parts else None
+        metadata = _metadata(value, parts, structured, answer)
+        return ToolResult(success=False, message=message, value=value, metadata=metadata)
+    message = _cut(text, max_chars)
+    if structured is not None:
+        metadata = _metadata(structured, parts, structured, answer)
+        return ToolResult(value=structured, message=message, metadata=metadata)
     if all(block.type == "text" for block in answer.content):
-        return ToolResult(value=_cut(text, max_chars))
-    return ToolResult(value=_value(answer, max_chars), message=_cut(text, max_chars))
+        return ToolResult(value=message, metadata=_metadata(message, parts, None, answer))
+    value = {"content": parts}
+    return ToolResult(value=value, message=message, metadata=_metadata(value, parts, None, answer))
 
 
 def text_of(blocks: Sequence[Block]) -> str:
@@ -47,12 +59,80 @@ def text_of(blocks: Sequence[Block]) -> str:
 
 def without_secrets(result: ToolResult[Any], scrubber: Scrubber) -> ToolResult[Any]:
     """The same result, without the secrets that the server was configured with."""
+    value, metadata = scrubber.scrub(result.value), dict(result.metadata)
+    if metadata:
+        metadata = scrubber.scrub(metadata)
+        metadata[ANSWER_KEY]["digest"] = _digest(value)
     return ToolResult(
-        value=scrubber.scrub(result.value),
+        value=value,
         message=scrubber.scrub(result.message),
         success=result.success,
-        metadata=result.metadata,
+        metadata=metadata,
     )
+
+
+ANSWER_KEY: Final = "mcp_answer"
+"""The key in the metadata of a result for what its value and its text do not say of the answer."""
+
+_VALUE: Final = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAnswer:
+    """The answer of a server item for item, as MCP JSON."""
+
+    content: list[dict[str, Any]]
+    structured: Any = None
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def server_answer(value: Any, metadata: Mapping[str, Any]) -> ServerAnswer | None:
+    """The answer that a result was made of; None when its value and text say all of it, or when
+    the value was replaced since: the rest of the answer could show what a hook has taken out.
+    """
+    details: Any = metadata.get(ANSWER_KEY)
+    if details is None or details.get("digest") != _digest(value):
+        return None
+    content, structured = details["content"], details.get("structured")
+    return ServerAnswer(
+        value["content"] if content == _VALUE else content,
+        value if structured == _VALUE else structured and structured[_VALUE],
+        details.get("meta", {}),
+    )
+
+
+def _metadata(
+    value: Any, parts: list[dict[str, Any]], structured: Any, answer: mcp_types.CallToolResult
+) -> dict[str, Any] | None:
+    """What an MCP client needs beside the value and the text; None for one plain text, alone or
+    beside a JSON object.
+    """
+    meta = _own_meta(answer.meta)
+    is_one_text = len(parts) == 1 and parts[0].keys() == {"type", "text"}
+    is_usual = structured is None or (structured is value and isinstance(value, dict))
+    if is_one_text and is_usual and not meta and not answer.is_error:
+        return None
+    is_in_value = isinstance(value, dict) and structured is not value
+    details: dict[str, Any] = {
+        "content": _VALUE if is_in_value else parts,
+    }
+    if structured is not None:
+        details["structured"] = _VALUE if structured is value else {_VALUE: structured}
+    if meta:
+        details["meta"] = meta
+    return {ANSWER_KEY: details}
+
+
+_RESERVED: Final = ("io.modelcontextprotocol/", "toolcrib/")
+"""The prefixes of `_meta` keys about the exchange with the server, which is not the client's."""
+
+
+def _own_meta(meta: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {key: value for key, value in (meta or {}).items() if not key.startswith(_RESERVED)}
+
+
+def _digest(value: Any) -> str:
+    return blake2b(to_json(value, inf_nan_mode="constants"), digest_size=16).hexdigest()
 
 
 def _structured(content: Any, tool: str, max_chars: int) -> Any:
@@ -63,13 +143,6 @@ def _structured(content: Any, tool: str, max_chars: int) -> Any:
             f"`{tool}` returned {size} characters; at most {max_chars} are accepted.",
         )
     return content
-
-
-def _value(answer: mcp_types.CallToolResult, max_chars: int) -> Any:
-    """The content blocks as MCP JSON; None without content."""
-    if not answer.content:
-        return None
-    return {"content": _parts(answer.content, max_chars)}
 
 
 def _parts(blocks: Sequence[Block], max_chars: int) -> list[dict[str, Any]]:

@@ -23,13 +23,14 @@ from toolcrib.mcp_client.config import (
     target_digest,
 )
 from toolcrib.mcp_client.connection import Connection, connect
-from toolcrib.mcp_client.elicitation import AskingCall
 from toolcrib.mcp_client.errors import call_failure, connection_fault
 from toolcrib.mcp_client.load import ServerLoad
 from toolcrib.mcp_client.pins import PinCheck
 from toolcrib.mcp_client.remote_features import RemoteFeatures
 from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
+from toolcrib.mcp_client.running_calls import AskingCall
 from toolcrib.mcp_client.server_history import ServerHistory
+from toolcrib.mcp_client.server_requests import ServerRequests
 from toolcrib.mcp_client.sign_in_tool import SignInNotice, is_notice, sign_in_tools
 from toolcrib.mcp_client.tool_list import RemoteTools, remote_tools
 from toolcrib.mcp_client.tool_terms import filled_transforms
@@ -167,19 +168,21 @@ class MountedServer:
     ) -> ToolResult[Any]:
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             text = None if message is None else printable_line(message, self._scrubber)
+            if asking.client is not None:
+                # Events of progress are coalesced; a client gets every report.
+                await asking.client.report(progress, total, text)
             report_progress(context, progress, total, text)
 
+        asking = AskingCall(context, self._question_text)
         started = anyio.current_time()
         try:
-            asking = AskingCall(context, self._question_text)
             sent = dict(arguments)
             if (transform := self._transforms.get(name)) is not None:
                 sent.update(transform.secrets)
             answer = await connection.call(name, sent, on_progress, asking)
         except Exception as error:
             self._check_credential(started)
-            tool = context.tool_name
-            raise call_failure(error, self._name, tool, connection, self._scrubber) from error
+            raise call_failure(error, self._name, asking, connection, self._scrubber) from error
         self.features.note_links(context.session_id, answer.content)
         result = tool_result(answer, context.tool_name, self.config.terms.max_output_chars)
         return without_secrets(result, self._scrubber)
@@ -245,7 +248,10 @@ class MountedServer:
         started = anyio.current_time()
         with anyio.CancelScope(deadline=anyio.current_time() + self._timing.timeout) as scope:
             try:
-                async with connect(endpoint) as connection:
+                requests = ServerRequests(
+                    self.config.name, self.config.terms.requests, endpoint.scrubber
+                )
+                async with connect(endpoint, requests) as connection:
                     await self._list(connection)
                     scope.deadline = float("inf")
                     await connection.follow(self._list, self._timing, self._note_ping)

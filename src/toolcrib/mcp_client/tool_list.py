@@ -154,7 +154,7 @@ def remote_tools(
                 raise InvalidTool("the server has two tools of that name; the first is served")
             if len(tools) >= MAX_TOOLS:
                 raise InvalidTool(f"at most {MAX_TOOLS} tools of one server are served")
-            size += len(to_json((mcp_tool.input_schema, mcp_tool.output_schema)))
+            size += len(mcp_tool.model_dump_json(by_alias=True, exclude_none=True))
             if size > MAX_SCHEMAS_BYTES:
                 raise InvalidTool(f"the server's schemas have over {MAX_SCHEMAS_BYTES} bytes")
             tool, digest = tool_from_mcp(
@@ -214,10 +214,12 @@ def tool_from_mcp(
     """A server's tool as a `Tool`, and the digest of its declaration. Raises `InvalidTool`."""
     check_free(name)
     schema = as_draft_2020_12(mcp_tool.input_schema)
-    description = _description(mcp_tool)
-    digest = sha256(canonical_json([name, description, schema, mcp_tool.output_schema])).hexdigest()
-    # A server's hints about its own tools (read-only, idempotent) are ignored: a policy would let
-    # such tools run, and a crash would repeat them.
+    description, presentation = _description(mcp_tool), presentation_of(mcp_tool)
+    trusted = [presentation[key] for key in ("title", "annotations") if key in presentation]
+    declared = [name, description, schema, mcp_tool.output_schema, *trusted]
+    digest = sha256(canonical_json(declared)).hexdigest()
+    # A server's hints about its own tools (read-only, idempotent) are shown to clients and decide
+    # nothing: a policy would let such tools run, and a crash would repeat them.
     tool = Tool[Any, Any](
         name=name,
         description=description,
@@ -227,6 +229,7 @@ def tool_from_mcp(
         output_schema=None
         if mcp_tool.output_schema is None
         else as_draft_2020_12(mcp_tool.output_schema),
+        presentation=presentation,
         is_foreign=True,
         source=source,
         requires_approval=terms.approval == "always",
@@ -235,6 +238,28 @@ def tool_from_mcp(
     )
     prepare(tool)
     return tool, digest
+
+
+MAX_PRESENTATION_BYTES: Final = 128_000
+"""The maximum size of what a server says of one tool beside its description and schemas."""
+
+_PRESENTED: Final = {"title", "annotations", "icons", "execution", "meta"}
+
+
+def presentation_of(mcp_tool: mcp_types.Tool) -> dict[str, Any]:
+    """How a server presents a tool, as it wrote it. Raises `InvalidTool`."""
+    presentation: dict[str, Any] = mcp_tool.model_dump(
+        mode="json", by_alias=True, exclude_unset=True, include=_PRESENTED
+    )
+    if len(to_json(presentation)) > MAX_PRESENTATION_BYTES:
+        raise InvalidTool(
+            f"its title, annotations, icons and _meta have over {MAX_PRESENTATION_BYTES} bytes"
+        )
+    hints = mcp_tool.annotations
+    for title in (mcp_tool.title, hints.title if hints is not None else None):
+        if title is not None and not title.isprintable():
+            raise InvalidTool("its title has characters that cannot be printed")
+    return presentation
 
 
 def _description(mcp_tool: mcp_types.Tool) -> str:

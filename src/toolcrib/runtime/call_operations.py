@@ -134,4 +134,5 @@ def tool_facts(live: LiveSession, prepared: PreparedTool) -> ToolFacts:
         uses=list(tool.uses),
         output_schema=None if tool.output_schema is None else dict(tool.output_schema),
         argument_names={name: list(keys) for name, keys in spellings.items()},
+        presentation=None if tool.presentation is None else dict(tool.presentation),
     )

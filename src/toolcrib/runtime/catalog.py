@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.adapters.turn_tools import why_not_offered
 from toolcrib.runtime.catalog_messages import ToolVisibility
 from toolcrib.tools.identity import ToolRef
 from toolcrib.tools.prepared_tool import PreparedTool, is_available, prepare
@@ -150,6 +149,9 @@ class ToolCatalog:
             reason = "this runtime has no model that could be offered it; set an adapter"
         elif reason is None:
             caller = who.caller(is_model=True)
+            # Only a runtime with a model loads the adapters.
+            from toolcrib.adapters.turn_tools import why_not_offered
+
             reason = why_not_offered(prepared, self.config.policy, caller, adapter.name)
         return ListedTool(prepared.ref, prepared, reason)
 

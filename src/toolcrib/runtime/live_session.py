@@ -17,7 +17,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.adapters.turn_tools import Governance
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks, PreReply
 from toolcrib.calls.lifecycle import HookedSession, refusal_of, tell_hooks
@@ -32,6 +31,7 @@ from toolcrib.store.store import ask_store
 from toolcrib.tools.prepared_tool import is_available
 
 if TYPE_CHECKING:
+    from toolcrib.adapters.turn_tools import Governance
     from toolcrib.approval.caller import Caller
     from toolcrib.approval.decision import ApprovalRequest
     from toolcrib.calls.outcome import Outcome
@@ -283,6 +283,9 @@ class LiveSession:
 
     def governance(self, names: Collection[str], caller: Caller) -> Governance:
         """The governance of the calls of a prompt that declares the tools `names`."""
+        # Only prompts load the adapters.
+        from toolcrib.adapters.turn_tools import Governance
+
         config = self._config
         return Governance(
             policy=config.policy,

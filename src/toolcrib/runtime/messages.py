@@ -248,6 +248,9 @@ class ToolFacts:
     """The JSON Schema of its result, if it declares one."""
     argument_names: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """The keys in the schema by each other name that an argument goes by."""
+    presentation: dict[str, Any] | None = None
+    """How the MCP server of the tool presents it: title, annotations, icons, execution, `_meta`.
+    Its hints are the server's word and decide nothing here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic_core import from_json
 
-from toolcrib.adapters.turn_tools import asks_each_time, why_not_offered
 from toolcrib.approval.authority import needed
 from toolcrib.approval.caller import Caller
 from toolcrib.approval.policy import Policy, default_verdict
@@ -100,6 +99,9 @@ class PolicyView:
 
     def _offer(self, prepared: PreparedTool, subject: Subject, verdict: Verdict) -> Verdict:
         """What becomes of a tool that the provider runs: it is offered to prompts or it is not."""
+        # Only what a provider runs needs the adapters.
+        from toolcrib.adapters.turn_tools import asks_each_time, why_not_offered
+
         reason = why_not_offered(
             prepared, self._policy, subject.caller, subject.provider or "unknown"
         )

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic_core import to_json
 
-from toolcrib.adapters.turn_tools import asks_each_time, unseen_policy
 from toolcrib.approval.caller import Caller
 from toolcrib.approval.globs import name_matches
 from toolcrib.approval.past_subject import Doubt, PastSubject, PastVerdicts, PolicyComparison
@@ -142,7 +141,7 @@ class PreviewJudge:
 
     def _comparison(self, tool: ToolRef, prepared: PreparedTool | None) -> PolicyComparison:
         """Both policies as they apply to calls of a tool."""
-        is_unseen = tool.place == "provider" and not (prepared and asks_each_time(prepared))
+        is_unseen = tool.place == "provider" and not (prepared and _asks_each_time(prepared))
         key = tool.id, is_unseen
         if key not in self._fitted:
             self._fitted[key] = PolicyComparison(
@@ -264,6 +263,12 @@ def _subject(past: _RecordedCall, ref: ToolRef, prepared: PreparedTool | None) -
     )
 
 
+def _asks_each_time(prepared: PreparedTool) -> bool:
+    from toolcrib.adapters.turn_tools import asks_each_time
+
+    return asks_each_time(prepared)
+
+
 def _fitted(
     policy: Policy | None, tool: ToolRef, prepared: PreparedTool | None, *, is_unseen: bool
 ) -> Policy | None:
@@ -272,6 +277,9 @@ def _fitted(
         return None
     if is_unseen:
         kind = None if prepared is None else kind_of(prepared.tool)
+        # Only what a provider runs needs the adapters.
+        from toolcrib.adapters.turn_tools import unseen_policy
+
         return _with_rules_of_kind(unseen_policy(policy), tool.name, kind)
     blind = None if prepared is None else blind_verdict(policy, prepared)
     if blind is None:

@@ -69,6 +69,7 @@ from toolcrib.store.store import ask_store
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
+    from toolcrib.ledger.record import Record
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.runtime.attached_clients import ClientLink, ForwardedCall
     from toolcrib.runtime.catalog import ToolCatalog
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.quotas import Quotas
     from toolcrib.runtime.sessions import LiveSessions
     from toolcrib.runtime.shared_reader import SharedEvents
-    from toolcrib.store.store import KeyClaim, Store
+    from toolcrib.store.store import KeyClaim, OpenCall, Store
 
 PROTOCOL: Final = 1
 _EVENTS: Final = sorted([GAP, *(event.kind for event in (*ALL_EVENTS, *PASSING))])
@@ -236,6 +237,21 @@ class Service(ApprovalService):
         """Cancel a running call, or withdraw a waiting one."""
         live = await self._sessions.wake(params.session_id, who)
         return Cancelled(was_running=await call_operations.cancel_call(live, params.call_id))
+
+    async def known_call(self, params: OneCall, who: Principal) -> OpenCall | Record | None:
+        """An open call, or the record of its end, in a session that the principal may see; None
+        when there is neither.
+        """
+        try:
+            await self._sessions.seen(params.session_id, who)
+        except Refused:
+            return None
+        live = self._sessions.find(params.session_id)
+        if live is not None:
+            return await ask_store(self._store, live.session.known_call, params.call_id)
+        return await ask_store(
+            self._store, self._store.known_call, params.session_id, params.call_id
+        )
 
     async def send_prompt(self, params: SendPrompt, who: Principal) -> PromptResult:
         """Send a prompt to the model."""

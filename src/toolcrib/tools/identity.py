@@ -135,6 +135,7 @@ UNBOUND: Final = frozenset(
         "requires",
         "calling",
         "visible_to",
+        "presentation",
     }
 )
 """The fields of a tool that no decision is bound to: how it is presented to models and people."""
@@ -188,6 +189,12 @@ def _declared(tool: Tool[Any, Any], schema: Mapping[str, Any]) -> Iterator[tuple
         # Callers see another schema than the handler's.
         own = tool.json_schema
         yield "handler_arguments", Part(_summary(own), canonical_json(own).decode())
+    # What a person or a client may have trusted the tool for. Icons and `_meta` say nothing of
+    # what a call does, and some servers make them anew for every list.
+    for name in ("title", "annotations"):
+        if tool.presentation is not None and name in tool.presentation:
+            shown = canonical_json(tool.presentation[name]).decode()
+            yield name, Part(shown, shown)
     for rule in _RULES:
         value = getattr(tool, rule)
         if value:

@@ -118,6 +118,9 @@ class Tool(TypeArguments, Generic[P, R]):
     """To whom it is shown; None shows it to everybody. For others it is not there."""
     argument_transform: ArgumentTransform | None = None
     """How callers' arguments become those of the handler; None takes them as they are."""
+    presentation: Mapping[str, Any] | None = field(default=None, hash=False)
+    """How the MCP server of the tool presents it, as MCP JSON: title, annotations, icons,
+    execution, `_meta`. It is shown to clients; nothing here relies on it."""
     is_foreign: bool = False
     """Whether its schemas come from outside the host application, from a client or an MCP server.
     A foreign schema that is costly to check is refused, and each check is bounded."""

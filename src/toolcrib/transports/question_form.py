@@ -17,10 +17,21 @@ ANSWER: Final = "answer"
 """The field of a form with one field."""
 
 _KEPT: Final = {
-    "string": ("title", "description", "minLength", "maxLength", "format", "enum", "default"),
+    "string": (
+        "title",
+        "description",
+        "minLength",
+        "maxLength",
+        "format",
+        "enum",
+        "enumNames",
+        "oneOf",
+        "default",
+    ),
     "number": ("title", "description", "minimum", "maximum", "default"),
     "integer": ("title", "description", "minimum", "maximum", "default"),
     "boolean": ("title", "description", "default"),
+    "array": ("title", "description", "minItems", "maxItems", "default"),
 }
 """What clients know of each kind of field; the answer is checked against the whole schema here."""
 _FORMATS: Final = ("email", "uri", "date", "date-time")
@@ -55,10 +66,16 @@ class QuestionForm:
 
 def form_of(question: Question) -> QuestionForm:
     """The form of a question."""
-    text = showable(question.text)
-    if question.fault is not None:
-        text = f"{text}\n\n{showable(question.fault)}"
-    schema = question.schema
+    return form_for(question.text, question.schema, question.fault)
+
+
+def form_for(text: str, schema: Mapping[str, Any], fault: str | None = None) -> QuestionForm:
+    """The form of a question with this text, whose answer fits the schema. `fault` says what was
+    wrong with the last answer.
+    """
+    text = showable(text)
+    if fault is not None:
+        text = f"{text}\n\n{showable(fault)}"
     if (fields := fields_of(schema)) is not None:
         required = [name for name in schema.get("required", ()) if name in fields]
         form: dict[str, Any] = {"type": "object", "properties": fields}
@@ -109,6 +126,11 @@ def _field(member: Any, root: Mapping[str, Any]) -> dict[str, Any] | None:
     if kind not in _KEPT:
         return None
     field = {key: schema[key] for key in _KEPT[kind] if key in schema}
+    if kind == "array":
+        choices = _resolved(schema.get("items"), root)
+        if not _is_choice(choices):
+            return None
+        field["items"] = choices
     if field.get("format") not in _FORMATS:
         field.pop("format", None)
     if field.get("default", 0) is None:
@@ -117,6 +139,14 @@ def _field(member: Any, root: Mapping[str, Any]) -> dict[str, Any] | None:
         # Clients know choices of text only.
         field["description"] = f"One of {', '.join(map(str, schema['enum']))}."
     return {"type": kind, **field}
+
+
+def _is_choice(items: Mapping[str, Any]) -> bool:
+    """Whether the items of a list are texts to choose from, by themselves or with titles."""
+    values: list[Any] = list(items.get("enum", ()))
+    titled: list[Any] = list(items.get("anyOf", ()))
+    values += [each.get("const") for each in titled]
+    return bool(values) and all(isinstance(value, str) for value in values)
 
 
 def _resolved(member: Any, root: Mapping[str, Any]) -> dict[str, Any]:

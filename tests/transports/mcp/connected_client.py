@@ -38,11 +38,13 @@ class Work:
     """What the tools did, and a way to hold one back."""
 
     done: list[str] = field(default_factory=list[str])
+    written: asyncio.Event = field(default_factory=asyncio.Event)
     entered: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def write(self, input: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         self.done.append(input["text"])
+        self.written.set()
         return {"written": input["text"]}
 
     async def hold(self, input: dict[str, Any], context: ToolContext) -> str:

@@ -73,19 +73,31 @@ class TestAsking:
         assert facts_of(result)["failure"]["kind"] == "denied"
         assert "not on a Monday" in text_of(result)
 
-    async def test_to_decline_is_to_deny(self, era: str) -> None:
-        """MCP tells a refusal from a form that was closed; a refusal is an answer."""
-        person = Person(ElicitResult(action="decline"))
+    async def test_who_declines_with_a_denial_is_obeyed(self, era: str) -> None:
+        """A client may send what the person chose with the button that they pressed."""
+        person = Person(ElicitResult(action="decline", content={"decision": "deny"}))
         async with connected(era, who=APPROVER, elicitation_callback=person) as bench:
             result = await bench.call("careful")
 
         assert bench.work.done == []
         assert facts_of(result)["failure"]["kind"] == "denied"
 
+    async def test_the_form_says_how_to_deny(self, era: str) -> None:
+        """Whoever sees the form learns that a button which closes it denies nothing."""
+        person = Person(says("deny"))
+        async with connected(era, who=APPROVER, elicitation_callback=person) as bench:
+            await bench.call("careful")
+
+        (form,) = person.asked
+        field = form.requested_schema["properties"]["decision"]
+        assert "decline or close this form decides nothing" in field["description"]
+
     @pytest.mark.parametrize(
         "answer",
         [
+            ElicitResult(action="decline"),
             ElicitResult(action="cancel"),
+            ElicitResult(action="decline", content={"decision": "approve"}),
             ElicitResult(action="accept"),
             ElicitResult(action="accept", content={"decision": "perhaps"}),
             ElicitResult(action="cancel", content={"decision": "approve"}),
@@ -94,7 +106,9 @@ class TestAsking:
     async def test_what_is_no_clear_answer_decides_nothing(
         self, era: str, answer: ElicitResult
     ) -> None:
-        """R42: nothing fails open; the call waits for somebody who answers."""
+        """R42: nothing fails open; the call waits for somebody who answers. A client that declines
+        forms by itself denies nothing for good.
+        """
         person = Person(answer)
         async with connected(era, who=APPROVER, elicitation_callback=person) as bench:
             result = await bench.call("careful")

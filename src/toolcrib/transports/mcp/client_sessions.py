@@ -21,8 +21,8 @@ from toolcrib.runtime.approval_messages import ListApprovals
 from toolcrib.runtime.approval_operations import every_approval
 from toolcrib.runtime.ownership import may_choose, namespace_of
 from toolcrib.runtime.principal import OWNER
-from toolcrib.serving.auth import principal_of
 from toolcrib.transports.mcp.shared_clients import shared_client_of
+from toolcrib.transports.mcp.task import CAPABILITY, declares_tasks
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -90,6 +90,9 @@ class ClientSessions:
         """The holder of the token over HTTP; on stdio, the principal that started the process."""
         if ctx.request is None:
             return self._owner
+        # Only HTTP loads the authentication.
+        from toolcrib.serving.auth import principal_of
+
         principal = principal_of(ctx.request.scope)
         known = self._principals.get(principal)
         if known is None:
@@ -235,7 +238,8 @@ def _session_params(ctx: ServerRequestContext[Any, Any], who: Principal) -> dict
 def _capabilities(ctx: ServerRequestContext[Any, Any]) -> tuple[str, ...]:
     """The capabilities that tools may require of a client."""
     declared: ClientCapabilities | None = ctx.session.client_capabilities
-    return tuple(name for name in _CAPABILITIES if getattr(declared, name, None) is not None)
+    named = tuple(name for name in _CAPABILITIES if getattr(declared, name, None) is not None)
+    return (*named, CAPABILITY) if declares_tasks(ctx) else named
 
 
 def _forget_failed(sessions: dict[str, Any], key: str, done: asyncio.Future[ClientSession]) -> None:

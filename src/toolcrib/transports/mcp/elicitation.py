@@ -37,7 +37,8 @@ _FORM: Final[dict[str, Any]] = {
         "decision": {
             "type": "string",
             "title": "Decision",
-            "description": "Whether the call may run, this once.",
+            "description": "Whether the call may run, this once. To decline or close this form "
+            "decides nothing: the call waits for somebody else.",
             "enum": ["approve", "deny"],
         },
         "reason": {
@@ -62,6 +63,10 @@ class ShownApproval:
         """The state that the client carries between two requests; the SDK seals it."""
         return f"{_STATE} {self.approval_id} {self.digest} {self.call_id}"
 
+    def to_key(self) -> str:
+        """The key of the form among the input requests of a task, which its answer comes under."""
+        return f"{self.approval_id}:{self.digest}"
+
 
 def shown_in(state: str | None) -> ShownApproval | None:
     """The request that the client was shown before; None without a state of this server."""
@@ -74,6 +79,8 @@ def shown_in(state: str | None) -> ShownApproval | None:
 
 class ElicitedApprovals:
     """Asks the person at the client for decisions, where that is allowed and possible."""
+
+    schema: Final[dict[str, Any]] = _FORM
 
     def __init__(self, runtime: Runtime, mode: ElicitedApproval) -> None:
         self._runtime = runtime
@@ -91,13 +98,16 @@ class ElicitedApprovals:
     def _may_decide_own(self, who: Principal) -> bool:
         return authority_of(who, self._runtime.config).may_approve_own
 
+    async def facts(self, client: ClientSession, approval_id: str) -> ApprovalFacts:
+        """The request, as the person at the client may see it."""
+        body = {"approval_id": approval_id}
+        return await self._runtime.ask("approvals.get", body, self._decider(client.who))
+
     async def form(
         self, client: ClientSession, approval_id: str
     ) -> tuple[ShownApproval, str] | None:
         """The request and the text of its form; None when the text is too long."""
-        facts = await self._runtime.ask(
-            "approvals.get", {"approval_id": approval_id}, self._decider(client.who)
-        )
+        facts = await self.facts(client, approval_id)
         text = _text(facts)
         shown = ShownApproval(facts.call_id, approval_id, facts.digest)
         return (shown, text) if len(text) <= _MAX_CHARS else None
@@ -162,17 +172,17 @@ def answer_in(params: CallToolRequestParams) -> object:
 
 
 def _decision(answer: object) -> dict[str, Any] | None:
-    """The decision in an answer; None when the answer is unclear."""
+    """The decision in an answer; None when the answer is unclear. To decline is no decision: some
+    clients decline every form by themselves, and nobody has seen it.
+    """
     if not isinstance(answer, ElicitResult):
         return None
     match answer.action, (answer.content or {}).get("decision"):
         case "accept", "approve":
             return {"decision": "approve"}
-        case "accept", "deny":
+        case "accept" | "decline", "deny":
             reason = (answer.content or {}).get("reason")
             return {"decision": "deny", "reason": str(reason) if reason else None}
-        case "decline", _:
-            return {"decision": "deny", "reason": None}
         case _:
             return None
 

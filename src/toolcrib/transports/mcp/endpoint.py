@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from toolcrib.errors import Refused, StoreError
 from toolcrib.runtime.live_session import wait_at_most
@@ -18,6 +17,7 @@ from toolcrib.store.shared_store import is_shared
 from toolcrib.transports.mcp.client_sessions import standing_of
 from toolcrib.transports.mcp.shared_clients import SharedClients
 from toolcrib.transports.mcp.stateless import Body, answer_once, is_stateless, needs_stream
+from toolcrib.transports.mcp.stream_events import RETRY_MS, ResumableSessions, StreamEvents
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 
 _MAX_USERS: Final = 1_024
+_NOT_KEPT: Final = (
+    "the messages after this Last-Event-ID are not kept here: they were too many, or another "
+    "server sent them; send the request again"
+)
 
 
 class McpEndpoint:
@@ -38,7 +42,9 @@ class McpEndpoint:
         self._server = server
         self.keeps_tasks = False
         self._limit = server.runtime.config.max_payload_bytes
+        self._events = StreamEvents()
         self._streams = self._manager(has_streams=True)
+        self._streams.events = self._events
         self._answers = self._manager(has_streams=False)
         self._clients: SharedClients | None = None
         store = server.runtime.store
@@ -68,6 +74,10 @@ class McpEndpoint:
         # By the user the SDK refuses requests to a session of another principal.
         scope["user"] = self._user(principal_of(scope))
         if scope["method"] != "POST":
+            resumed = _header(scope, b"last-event-id")
+            if resumed is not None and not self._events.has(resumed):
+                await send_refusal(send, Refused("invalid", _NOT_KEPT))
+                return
             await self._stream(scope, None, receive, send)
             return
         self._open += 1
@@ -118,12 +128,13 @@ class McpEndpoint:
             replayed = receive if body is None else body.replayed(receive)
             await self._streams.handle_request(scope, replayed, send)
 
-    def _manager(self, *, has_streams: bool) -> StreamableHTTPSessionManager:
+    def _manager(self, *, has_streams: bool) -> ResumableSessions:
         config = self._server.runtime.config
-        return StreamableHTTPSessionManager(
+        return ResumableSessions(
             self._server.sdk,
             json_response=not has_streams,
             stateless=not has_streams,
+            retry_interval=RETRY_MS,
             session_idle_timeout=self._server.options.idle_seconds if has_streams else None,
             max_request_body_size=config.max_payload_bytes,
             max_sessions=config.max_sessions,
@@ -149,3 +160,8 @@ class McpEndpoint:
                 self._users.clear()
             known = self._users[who] = AuthenticatedUser(token)
         return known
+
+
+def _header(scope: Scope, name: bytes) -> str | None:
+    value = next((value for key, value in scope["headers"] if key == name), None)
+    return None if value is None else value.decode("latin-1")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from mcp.server.connection import allowed_log_levels
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.subscriptions import event_to_notification
-from mcp_types import EmptyResult, LoggingLevel
+from mcp_types import LOG_LEVEL_META_KEY, EmptyResult, LoggingLevel
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcrib.mcp_client.sdk_internals import connection_of
@@ -112,6 +112,15 @@ async def set_level(
     if client is not None:
         await client.set_log_level(params.level)
     return EmptyResult()
+
+
+def log_level_of(ctx: ServerRequestContext[Any, Any]) -> LoggingLevel | None:
+    """The least urgent level that the client has asked for; None when it has named none."""
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return (ctx.meta or {}).get(LOG_LEVEL_META_KEY)
+    client = shared_client_of(ctx)
+    kept = None if client is None else client.kept.log_level
+    return kept or connection_of(ctx).state.get(_LEAST)
 
 
 def wants_log(ctx: ServerRequestContext[Any, Any], level: LoggingLevel) -> bool:

@@ -34,6 +34,11 @@ class McpOptions:
     request_state_keys: tuple[str, ...] = ()
     """Secrets of 32 or more characters that seal what a client carries between two requests; the
     first one seals. Without them it is sealed for this process alone."""
+    task_after_seconds: float = 1.0
+    """When a call that still runs becomes a task, for clients that have declared the extension."""
+    task_ttl_seconds: float | None = None
+    """For how long a client may ask about a task, from its beginning; None: as long as the ledger
+    keeps its call."""
     idle_seconds: float = 1_800.0
     """When a session of Streamable HTTP that nobody uses is closed."""
 
@@ -42,3 +47,7 @@ class McpOptions:
             raise UsageError("approve_by_elicitation is 'role', 'always' or 'never'")
         if self.list_ttl_ms < 0 or self.idle_seconds <= 0:
             raise UsageError("list_ttl_ms must not be negative, and idle_seconds be more than 0")
+        if self.task_after_seconds < 0 or (self.task_ttl_seconds or 1.0) <= 0:
+            raise UsageError(
+                "task_after_seconds must not be negative, and task_ttl_seconds be more than 0"
+            )

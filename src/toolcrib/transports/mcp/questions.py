@@ -8,22 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
+from mcp_types import (
+    CreateMessageRequest,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+    ListRootsRequest,
+    ListRootsResult,
+)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcrib.approval.decision import Actor
 from toolcrib.approval.question import QuestionResponse
 from toolcrib.transports.mcp.client_sessions import call_fingerprint
+from toolcrib.transports.mcp.request import McpRequest, response_type
 from toolcrib.transports.question_form import QuestionForm, form_of
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
-    from mcp_types import CallToolRequestParams
+    from mcp_types import CallToolRequestParams, InputRequest, InputResponse
 
     from toolcrib.approval.question import Question, Responder
     from toolcrib.runtime.messages import CallResult
@@ -33,6 +44,12 @@ logger = logging.getLogger(__name__)
 
 _KEY: Final = "question"
 _STATE: Final = "toolcrib-question"
+_FORWARDED: Final = "req_"
+_RESPONSES: Final[dict[type, tuple[type, ...]]] = {
+    CreateMessageRequest: (CreateMessageResult, CreateMessageResultWithTools),
+    ElicitRequest: (ElicitResult,),
+    ListRootsRequest: (ListRootsResult,),
+}
 
 
 def can_show_forms(ctx: ServerRequestContext[Any, Any]) -> bool:
@@ -41,6 +58,16 @@ def can_show_forms(ctx: ServerRequestContext[Any, Any]) -> bool:
     elicitation = capabilities.elicitation if capabilities else None
     # A client that names no mode can show forms: modes were added to the protocol later.
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+
+def can_answer(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether the client can answer anything that a running call may ask."""
+    capabilities = ctx.session.client_capabilities
+    return capabilities is not None and (
+        capabilities.elicitation is not None
+        or capabilities.sampling is not None
+        or capabilities.roots is not None
+    )
 
 
 def is_stateless(ctx: ServerRequestContext[Any, Any]) -> bool:
@@ -123,13 +150,17 @@ def question_in(state: str | None) -> ShownQuestion | None:
 class HeldCall:
     """A running call whose client comes back with answers. It is the responder of the call."""
 
-    def __init__(self, client: ClientSession, call_id: str, fingerprint: str) -> None:
+    def __init__(
+        self, client: ClientSession, call_id: str, fingerprint: str, request: McpRequest
+    ) -> None:
         self.client = client
+        self.latest = request
+        """The request that the client waits for now."""
         self.call_id = call_id
         self.fingerprint = fingerprint
         """Of the tool and the arguments: the client comes back with the same."""
         self.result: asyncio.Future[CallResult] | None = None
-        self._forms: dict[str, tuple[QuestionForm, asyncio.Future[ElicitResult]]] = {}
+        self._open: dict[str, tuple[InputRequest, asyncio.Future[InputResponse]]] = {}
         self._is_asked = asyncio.Event()
 
     async def respond(self, question: Question) -> QuestionResponse | None:
@@ -137,31 +168,52 @@ class HeldCall:
         if question.is_secret:
             return _NO_SECRETS
         form = form_of(question)
-        answer: asyncio.Future[ElicitResult] = asyncio.get_running_loop().create_future()
-        self._forms[question.question_id] = form, answer
+        params = ElicitRequestFormParams(message=form.text, requested_schema=form.schema)
+        answer = await self._ask(question.question_id, ElicitRequest(params=params))
+        assert isinstance(answer, ElicitResult), "the type of a response was checked"
+        return response_in(answer, form, self.client)
+
+    async def ask(self, request: InputRequest) -> InputResponse:
+        """Keep a request of a mounted server until the client has brought its response."""
+        return await self._ask(f"{_FORWARDED}{token_hex(8)}", request)
+
+    async def _ask(self, request_id: str, request: InputRequest) -> InputResponse:
+        answer: asyncio.Future[InputResponse] = asyncio.get_running_loop().create_future()
+        self._open[request_id] = request, answer
         self._is_asked.set()
         try:
-            return response_in(await answer, form, self.client)
+            return await answer
         finally:
-            self._forms.pop(question.question_id, None)
+            self._open.pop(request_id, None)
 
-    def take(self, question_id: str, responses: Mapping[str, object] | None) -> None:
-        """Give the call an answer, once; what is no answer leaves the question open."""
-        form, answer = (responses or {}).get(_KEY), self._forms.get(question_id)
-        if isinstance(form, ElicitResult) and answer is not None and not answer[1].done():
-            answer[1].set_result(form)
+    @property
+    def forwarded(self) -> dict[str, InputRequest]:
+        """The open requests of mounted servers; those of the call itself are in its questions."""
+        return {
+            request_id: request
+            for request_id, (request, answer) in self._open.items()
+            if request_id.startswith(_FORWARDED) and not answer.done()
+        }
+
+    def take(self, request_id: str, response: object) -> None:
+        """Give the call a response, once; what is none to the request leaves it open."""
+        entry = self._open.get(request_id)
+        if entry is None or entry[1].done():
+            return
+        if isinstance(response, _RESPONSES[type(entry[0])]):
+            entry[1].set_result(cast("InputResponse", response))
 
     async def advance(self) -> CallResult | InputRequiredResult:
         """Wait until the call ends or asks."""
         assert self.result is not None, "the call was begun"
         while True:
-            open_forms = [
-                (question_id, form)
-                for question_id, (form, answer) in self._forms.items()
+            open_requests = [
+                (request_id, request)
+                for request_id, (request, answer) in self._open.items()
                 if not answer.done()
             ]
-            if open_forms and not self.result.done():
-                return self._shown(*open_forms[0])
+            if open_requests and not self.result.done():
+                return self._shown(*open_requests[0])
             self._is_asked.clear()
             asked = asyncio.ensure_future(self._is_asked.wait())
             try:
@@ -171,11 +223,29 @@ class HeldCall:
             if self.result.done():
                 return self.result.result()
 
-    def _shown(self, question_id: str, form: QuestionForm) -> InputRequiredResult:
-        params = ElicitRequestFormParams(message=form.text, requested_schema=form.schema)
+    def take_forwarded(self, request_id: str, response: object) -> None:
+        """Give the call the response to a request of a mounted server, as it came."""
+        entry = self._open.get(request_id)
+        if entry is not None and request_id.startswith(_FORWARDED):
+            read = response_type(entry[0]).model_validate(response)
+            self.take(request_id, read)
+
+    async def ended_within(self, seconds: float) -> CallResult | None:
+        """The result if the call ends in this time, and before it asks; None otherwise."""
+        assert self.result is not None, "the call was begun"
+        asked = asyncio.ensure_future(self._is_asked.wait())
+        try:
+            await asyncio.wait(
+                (self.result, asked), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            asked.cancel()
+        return self.result.result() if self.result.done() else None
+
+    def _shown(self, request_id: str, request: InputRequest) -> InputRequiredResult:
         return InputRequiredResult(
-            input_requests={_KEY: ElicitRequest(params=params)},
-            request_state=ShownQuestion(self.call_id, question_id).to_state(),
+            input_requests={_KEY: request},
+            request_state=ShownQuestion(self.call_id, request_id).to_state(),
         )
 
 
@@ -210,7 +280,7 @@ class HeldCalls:
             return None
         if held.fingerprint != call_fingerprint(params.name, params.arguments or {}):
             return None
-        held.take(shown.question_id, params.input_responses)
+        held.take(shown.question_id, (params.input_responses or {}).get(_KEY))
         return held
 
 

@@ -12,7 +12,7 @@ from mcp_types import (
 )
 from pydantic import TypeAdapter, ValidationError
 
-from toolcrib.mcp_client.results import text_of
+from toolcrib.mcp_client.results import ANSWER_KEY, ServerAnswer, server_answer, text_of
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
@@ -22,31 +22,17 @@ if TYPE_CHECKING:
 _BLOCK: Final = TypeAdapter[ContentBlock](ContentBlock)
 
 
-def content_blocks(value: Any, text: str) -> list[dict[str, Any]] | None:
-    """The content blocks of a mounted tool's value; None when the value is something else.
+def content_blocks(parts: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
+    """The content blocks of a mounted tool's answer, as its server wrote them.
 
     `text` is the result for a model. Where it differs from the text blocks, because it was cut or
     replaced, it takes their place.
     """
-    written = _written(value)
-    if written is None:
-        return None
-    blocks = [block for content in written if (block := _block(content)) is not None]
-    parts = [_plain(block) for block in blocks]
-    if len(blocks) == len(written) and text_of(blocks) == text:
-        return parts
-    return [{"type": "text", "text": text}, *(part for part in parts if part["type"] != "text")]
-
-
-def _written(value: Any) -> list[dict[str, Any]] | None:
-    """The list under `content`, if that is the only key and every item has a type."""
-    if not isinstance(value, dict) or list(cast("dict[str, Any]", value)) != ["content"]:
-        return None
-    content: Any = cast("dict[str, Any]", value)["content"]
-    if not isinstance(content, list) or not content:
-        return None
-    parts = cast("list[Any]", content)
-    return parts if all(isinstance(part, dict) and "type" in part for part in parts) else None
+    blocks = [block for part in parts if (block := _block(part)) is not None]
+    if len(blocks) == len(parts) and (not parts or text_of(blocks) == text):
+        return list(parts)
+    shown = [part for part in parts if part["type"] != "text" and _block(part) is not None]
+    return [{"type": "text", "text": text}, *shown]
 
 
 def _block(part: dict[str, Any]) -> ContentBlock | None:
@@ -55,10 +41,6 @@ def _block(part: dict[str, Any]) -> ContentBlock | None:
         return _BLOCK.validate_python(part)
     except ValidationError:
         return None
-
-
-def _plain(block: ContentBlock) -> dict[str, Any]:
-    return _BLOCK.dump_python(block, mode="json", by_alias=True, exclude_none=True)
 
 
 CALL_META: Final = "toolcrib/call"
@@ -73,15 +55,31 @@ def call_result(
     result: CallResult, output: Draft202012Validator | None, *, is_mounted: bool = False
 ) -> dict[str, Any]:
     """The result of `tools/call`. Structured content matches the output schema of the tool. The
-    content blocks of a mounted tool are passed on.
+    answer of a mounted tool's server is passed on item for item.
     """
     if result.status == "completed":
         return _completed(result, output, is_mounted)
     facts = meta_of(result)
     facts["failure"] = asdict(result.failure) if result.failure else None
+    answer = _answer(result) if is_mounted else None
+    if answer is not None:
+        return _passed_on(error(result.text, facts), result, answer)
     if result.value is not None:
         facts["value"] = result.value
     return error(result.text, facts)
+
+
+def _answer(result: CallResult) -> ServerAnswer | None:
+    return server_answer(result.value, result.metadata) if result.metadata else None
+
+
+def _passed_on(ours: dict[str, Any], result: CallResult, answer: ServerAnswer) -> dict[str, Any]:
+    """Our result with the answer of a server in it: content, structured content and `_meta`."""
+    ours["content"] = content_blocks(answer.content, result.text)
+    if answer.structured is not None:
+        ours["structuredContent"] = answer.structured
+    ours["_meta"] = {**answer.meta, **ours["_meta"]}
+    return ours
 
 
 def waiting_result(result: CallResult) -> dict[str, Any]:
@@ -112,7 +110,9 @@ def meta_of(result: CallResult) -> dict[str, Any]:
     if result.artifact_id is not None:
         facts["artifact_id"] = result.artifact_id
     if result.metadata:
-        facts["metadata"] = result.metadata
+        own = {key: value for key, value in result.metadata.items() if key != ANSWER_KEY}
+        if own:
+            facts["metadata"] = own
     return facts
 
 
@@ -124,18 +124,19 @@ def _completed(
         # A hook or a person may have replaced the result.
         facts = {**meta_of(result), "failure": {"kind": "invalid_result"}}
         return error(_INVALID_RESULT.format(result.tool), facts)
-    parts = content_blocks(value, result.text) if is_mounted else None
-    content = parts or [{"type": "text", "text": result.text}]
-    if result.artifact_id is not None:
-        content.append(_link(result.artifact_id))
-    answer: dict[str, Any] = {
+    reply: dict[str, Any] = {
         "resultType": "complete",
-        "content": content,
+        "content": [{"type": "text", "text": result.text}],
         "_meta": {CALL_META: meta_of(result)},
     }
-    if isinstance(value, dict) and parts is None:
-        answer["structuredContent"] = cast("dict[str, Any]", value)
-    return answer
+    answer = _answer(result) if is_mounted else None
+    if answer is not None:
+        _passed_on(reply, result, answer)
+    elif isinstance(value, dict):
+        reply["structuredContent"] = cast("dict[str, Any]", value)
+    if result.artifact_id is not None:
+        reply["content"].append(_link(result.artifact_id))
+    return reply
 
 
 def _link(artifact_id: str) -> dict[str, Any]:

@@ -31,6 +31,9 @@ from toolcrib.transports.mcp.feature_reads import FeatureReadHandler
 from toolcrib.transports.mcp.named_requests import name_requests
 from toolcrib.transports.mcp.notifications import Notifications, set_level
 from toolcrib.transports.mcp.options import McpOptions
+from toolcrib.transports.mcp.task import EXTENSION, OneTaskParams, UpdateTaskParams
+from toolcrib.transports.mcp.task_notifications import TaskListener
+from toolcrib.transports.mcp.tasks import Tasks
 from toolcrib.transports.mcp.tool_calls import ToolCallHandler
 from toolcrib.transports.mcp.tool_list import ToolListHandler
 
@@ -110,7 +113,8 @@ class McpServer:
         self._features = FeatureListHandler(runtime, self._clients, self._notifications)
         self._endpoint: McpEndpoint | None = None
         approvals = ElicitedApprovals(runtime, options.approve_by_elicitation)
-        reads = FeatureReadHandler(runtime, self._clients, self._tool_lists, approvals)
+        self._tasks = tasks = Tasks(runtime, self._clients, self._tool_lists, approvals, options)
+        reads = FeatureReadHandler(runtime, self._clients, self._tool_lists, approvals, tasks)
         self._artifacts = ArtifactReader(runtime, self._clients, self._features, reads)
         private = CacheHint(options.list_ttl_ms, "private")
         self.sdk: Server[Any] = _Sdk(
@@ -124,7 +128,7 @@ class McpServer:
             get_tool_input_schema=self._tool_lists.input_schema,
             on_list_tools=cast("Any", self._tool_lists),
             on_call_tool=cast(
-                "Any", ToolCallHandler(runtime, self._clients, self._tool_lists, approvals)
+                "Any", ToolCallHandler(runtime, self._clients, self._tool_lists, approvals, tasks)
             ),
             on_list_resources=cast("Any", self._features.resources),
             on_list_resource_templates=cast("Any", self._features.templates),
@@ -134,10 +138,14 @@ class McpServer:
             on_list_prompts=cast("Any", self._features.prompts),
             on_get_prompt=cast("Any", reads.get),
             on_completion=cast("Any", self._features.complete),
-            on_subscriptions_listen=self._features.listen,
+            on_subscriptions_listen=TaskListener(runtime, tasks, self._features.listen),
         )
         # The SDK warns of the parameter for it: the stateless protocol has no such method.
         self.sdk.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
+        self.sdk.extensions[EXTENSION] = {}
+        self.sdk.add_request_handler("tasks/get", OneTaskParams, tasks.get)
+        self.sdk.add_request_handler("tasks/update", UpdateTaskParams, tasks.update)
+        self.sdk.add_request_handler("tasks/cancel", OneTaskParams, tasks.cancel)
         sealed = RequestStateBoundary(self._state_security(), default_audience=options.name)
         self.sdk.middleware += [sealed, hide_details, name_requests]
 
@@ -193,7 +201,11 @@ class McpServer:
 
     @asynccontextmanager
     async def _lifespan(self, _: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
-        with self._tool_lists.following(), self._features.following():
+        with (
+            self._tool_lists.following(),
+            self._features.following(),
+            self._tasks.calls.serving(),
+        ):
             yield {}
 
     def _state_security(self) -> RequestStateSecurity:

@@ -28,7 +28,6 @@ from pydantic import ValidationError
 from toolcrib.runtime.live_session import wait_at_most
 from toolcrib.serving.stop_signals import on_stop_signals
 from toolcrib.transports.pipes import Lines, Pipes, PipeWriter, chunks
-from toolcrib.transports.stdio import FLUSH_SECONDS
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     Incoming = MemoryObjectSendStream[SessionMessage | Exception]
     Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
+FLUSH_SECONDS: Final = 5.0
+"""How long the last messages may take to be written."""
 _CANCELLED: Final = "notifications/cancelled"
 
 

@@ -34,9 +34,11 @@ from toolcrib.transports.mcp.client_sessions import (
 )
 from toolcrib.transports.mcp.elicitation import answer_in, shown_in
 from toolcrib.transports.mcp.questions import (
+    NO_FORMS,
     HeldCall,
     HeldCalls,
     ShownQuestion,
+    can_answer,
     can_show_forms,
     is_stateless,
     question_in,
@@ -45,6 +47,7 @@ from toolcrib.transports.mcp.questions import (
 from toolcrib.transports.mcp.request import HERE, McpRequest
 from toolcrib.transports.mcp.results import CALL_META, call_result, meta_of, waiting_result
 from toolcrib.transports.mcp.stateless import watch_of
+from toolcrib.transports.mcp.task import TaskId, may_be_task
 
 if TYPE_CHECKING:
     from mcp.server.context import HandlerResult, ServerRequestContext
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.messages import CallResult
     from toolcrib.runtime.runtime import Runtime
     from toolcrib.transports.mcp.elicitation import ElicitedApprovals
+    from toolcrib.transports.mcp.tasks import Tasks
     from toolcrib.transports.mcp.tool_list import ToolList, ToolListHandler
 
 
@@ -65,14 +69,14 @@ def wants_progress(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 @asynccontextmanager
 async def reported_progress(
-    runtime: Runtime, ctx: ServerRequestContext[Any, Any], client: ClientSession, call_id: str
+    runtime: Runtime, request: McpRequest, client: ClientSession, call_id: str
 ) -> AsyncGenerator[None]:
     """Report the progress of a call that runs in the block, completely before the block ends."""
     session = await runtime.service.get_session(
         OneSession(session_id=client.session_id), client.who
     )
     reader = await runtime.service.open_reader(client.session_id, session.last_seq, client.who)
-    reporting = asyncio.ensure_future(_report(reader, ctx, call_id))
+    reporting = asyncio.ensure_future(_report(reader, request, call_id))
     try:
         yield
         reader.close()
@@ -82,16 +86,11 @@ async def reported_progress(
         reporting.cancel()
 
 
-async def _report(reader: SessionReader, ctx: ServerRequestContext[Any, Any], call_id: str) -> None:
-    reported = float("-inf")
+async def _report(reader: SessionReader, request: McpRequest, call_id: str) -> None:
     async for event in reader:
-        if event.kind != ToolProgress.kind or event.data["call_id"] != call_id:
-            continue
-        data = event.data
-        # The protocol requires increasing numbers.
-        if data["current"] > reported:
-            reported = data["current"]
-            await ctx.session.report_progress(reported, data["total"], data["message"])
+        if event.kind == ToolProgress.kind and event.data["call_id"] == call_id:
+            data = event.data
+            await request.report(data["current"], data["total"], data["message"])
 
 
 class PendingCalls:
@@ -175,11 +174,14 @@ class ToolCallHandler:
         clients: ClientSessions,
         tool_lists: ToolListHandler,
         approvals: ElicitedApprovals,
+        tasks: Tasks,
     ) -> None:
         self._runtime = runtime
         self._clients = clients
         self._tool_lists = tool_lists
         self._approvals = approvals
+        self._tasks = tasks
+        tasks.answer_of = self._result
         self._pending = PendingCalls(runtime, clients)
         self._held = HeldCalls()
         self._cancelling: set[asyncio.Future[Any]] = set()
@@ -193,6 +195,7 @@ class ToolCallHandler:
         try:
             return await self._answer(request)
         finally:
+            request.is_over = True
             HERE.reset(here)
 
     async def _answer(self, request: McpRequest) -> HandlerResult:
@@ -242,7 +245,7 @@ class ToolCallHandler:
         else:
             result = await self._run(client, request, call_id)
         if (
-            not isinstance(result, InputRequiredResult)
+            not isinstance(result, InputRequiredResult | TaskId)
             and result.status == "waiting"
             and client.ends_with_connection
             and fingerprint not in client.waiting
@@ -271,16 +274,19 @@ class ToolCallHandler:
         self,
         client: ClientSession,
         request: McpRequest,
-        result: CallResult | InputRequiredResult,
+        result: CallResult | InputRequiredResult | TaskId,
         fingerprint: str,
         answered: str | None,
     ) -> HandlerResult:
-        """Have a waiting call decided if the client can, and return the result, or the form of a
-        call that asks.
+        """Have a waiting call decided if the client can, and return the result, the form of a call
+        that asks, or the task that it has become.
         """
-        while not isinstance(result, InputRequiredResult) and result.status == "waiting":
+        while not isinstance(result, InputRequiredResult | TaskId) and result.status == "waiting":
             assert result.approval_id is not None, "a waiting call has an approval request"
             client.waiting[fingerprint] = PendingCall(result.call_id, result.approval_id)
+            if may_be_task(request.context):
+                result = TaskId(client.session_id, result.call_id)
+                break
             if result.approval_id == answered:
                 return waiting_result(result)
             answered = result.approval_id
@@ -290,7 +296,11 @@ class ToolCallHandler:
             result = await self._run(client, request, result.call_id)
         if isinstance(result, InputRequiredResult):
             return result
+        if isinstance(result, TaskId):
+            return await self._tasks.created(request.context, client, result)
         client.waiting.pop(fingerprint, None)
+        if result.failure is not None and result.failure.kind == "not_found":
+            self._tasks.check_needed(request.context, result.tool)
         return self._result(result, request, await self._tool_lists.of(client))
 
     async def _known_id(
@@ -326,8 +336,10 @@ class ToolCallHandler:
 
     async def _run(
         self, client: ClientSession, request: McpRequest, call_id: str, *, is_new_id: bool = False
-    ) -> CallResult | InputRequiredResult:
-        """Make a call, or go on with it. A form, when it asks a client that comes back."""
+    ) -> CallResult | InputRequiredResult | TaskId:
+        """Make a call, or go on with it. A form, when it asks a client that comes back; a task,
+        when it takes long for a client that takes tasks.
+        """
         params, runtime = request.params, self._runtime
         body: dict[str, Any] = {
             "session_id": client.session_id,
@@ -337,10 +349,11 @@ class ToolCallHandler:
         }
         call = NewCall(**body) if is_new_id else body
         ctx = request.context
-        if is_stateless(ctx) and can_show_forms(ctx):
+        has_forms = can_show_forms(ctx)
+        if (is_stateless(ctx) and can_answer(ctx)) or may_be_task(ctx):
             fingerprint = call_fingerprint(params.name, params.arguments or {})
-            held = HeldCall(client, call_id, fingerprint)
-            with answered_by(held):
+            request.returning = held = HeldCall(client, call_id, fingerprint, request)
+            with answered_by(held if has_forms else NO_FORMS):
                 running = asyncio.ensure_future(runtime.ask("tools.call", call, client.who))
             self._held.begin(held, running)
             return await self._advance(held, request)
@@ -364,7 +377,7 @@ class ToolCallHandler:
         try:
             if not wants_progress(request.context):
                 return await runtime.ask("tools.call", call, client.who)
-            async with reported_progress(runtime, request.context, client, call_id):
+            async with reported_progress(runtime, request, client, call_id):
                 return await runtime.ask("tools.call", call, client.who)
         except asyncio.CancelledError:
             self._cancel(client, call_id)
@@ -372,17 +385,20 @@ class ToolCallHandler:
 
     async def _advance(
         self, held: HeldCall, request: McpRequest
-    ) -> CallResult | InputRequiredResult:
-        """Wait for a held call to end or to ask. A client that leaves meanwhile cancels it."""
+    ) -> CallResult | InputRequiredResult | TaskId:
+        """Wait for a held call to end, to ask, or to become a task. A client that leaves meanwhile
+        cancels it.
+        """
+        held.latest = request
         watch = watch_of(request.context)
         leave = partial(self._cancel, held.client, held.call_id)
         if watch is not None:
             watch.on_leave = leave
         try:
             if not wants_progress(request.context):
-                return await held.advance()
-            async with reported_progress(self._runtime, request.context, held.client, held.call_id):
-                return await held.advance()
+                return await self._step(held, request)
+            async with reported_progress(self._runtime, request, held.client, held.call_id):
+                return await self._step(held, request)
         except asyncio.CancelledError:
             leave()
             raise
@@ -390,9 +406,16 @@ class ToolCallHandler:
             if watch is not None:
                 watch.on_leave = None
 
+    async def _step(
+        self, held: HeldCall, request: McpRequest
+    ) -> CallResult | InputRequiredResult | TaskId:
+        if may_be_task(request.context):
+            return await self._tasks.advance(held, request)
+        return await held.advance()
+
     async def _go_on(
         self, client: ClientSession, request: McpRequest, asked: ShownQuestion
-    ) -> CallResult | InputRequiredResult:
+    ) -> CallResult | InputRequiredResult | TaskId:
         """Go on with the call whose question the client was shown. What came of one that is over
         is given again.
         """

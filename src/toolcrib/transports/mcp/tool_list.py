@@ -85,6 +85,8 @@ def output_schema(tool: Tool[Any, Any] | None) -> dict[str, Any] | None:
 
 
 def _tool(facts: ToolFacts, schema: dict[str, Any] | None) -> dict[str, Any]:
+    if facts.presentation is not None:
+        return _mounted_tool(facts, facts.presentation, schema)
     title = facts.name.replace("_", " ").replace("-", " ").strip().capitalize() or facts.name
     tool: dict[str, Any] = {
         "name": facts.name,
@@ -99,6 +101,26 @@ def _tool(facts: ToolFacts, schema: dict[str, Any] | None) -> dict[str, Any]:
         },
         "_meta": {TOOL_META: _identity(facts)},
     }
+    if schema is not None:
+        tool["outputSchema"] = schema
+    return tool
+
+
+def _mounted_tool(
+    facts: ToolFacts, presentation: Mapping[str, Any], schema: dict[str, Any] | None
+) -> dict[str, Any]:
+    """A tool as its server presents it. Its title and hints are the server's: none is made up."""
+    tool: dict[str, Any] = {
+        **presentation,
+        "name": facts.name,
+        "description": facts.description,
+        "inputSchema": {"type": "object", **facts.parameters},
+        "_meta": {**(presentation.get("_meta") or {}), TOOL_META: _identity(facts)},
+    }
+    execution: dict[str, Any] = dict(presentation.get("execution") or {})
+    if execution.get("taskSupport") in ("required", "optional"):
+        # The gateway runs the task itself; a client that saw the word would ask for one here.
+        tool["execution"] = {**execution, "taskSupport": "forbidden"}
     if schema is not None:
         tool["outputSchema"] = schema
     return tool
