@@ -15,6 +15,7 @@ from toolcrib.egress import EgressPolicy
 from toolcrib.embedded.containers.repository import ContainerRepository
 from toolcrib.embedded.database import Database, claim_folder
 from toolcrib.embedded.file_repository import FileRepository
+from toolcrib.embedded.messages.service import MessageResources, MessageService
 from toolcrib.embedded.responses.repository import ResponseRepository
 from toolcrib.embedded.responses.service import ResponseService
 from toolcrib.embedded.responses.tools import HostedKinds
@@ -85,6 +86,7 @@ class EmbeddedProvider:
         self._started_at = int(clock())
         self._stack = AsyncExitStack()
         self._responses: ResponseService | None = None
+        self._messages: MessageService | None = None
         self._portal: Portal | None = None
 
     def __enter__(self) -> Self:
@@ -169,6 +171,13 @@ class EmbeddedProvider:
         )
         self._stack.push_async_callback(responses.close)
         await responses.recover()
+        self._messages = MessageService(
+            self._backends,
+            MessageResources(
+                self.containers, self.files, reader, self._web, self._egress, self._clock
+            ),
+        )
+        self._stack.push_async_callback(self._messages.close)
         self._responses = responses
 
     async def aclose(self) -> None:
@@ -181,6 +190,13 @@ class EmbeddedProvider:
         if self._responses is None:
             raise UsageError("the provider is not started; use `with` or `async with`")
         return self._responses
+
+    @property
+    def messages(self) -> MessageService:
+        """The Messages API without HTTP."""
+        if self._messages is None:
+            raise UsageError("the provider is not started; use `with` or `async with`")
+        return self._messages
 
     @property
     def models(self) -> list[dict[str, Any]]:
@@ -213,6 +229,21 @@ class EmbeddedProvider:
         from toolcrib.embedded.client import in_process_sync_client
 
         return in_process_sync_client(self.app, self._started_portal())
+
+    def anthropic_client(self) -> Any:
+        """An `anthropic.AsyncAnthropic` that calls this provider in the process, without a port.
+
+        It works on any event loop while the provider's own loop runs.
+        """
+        from toolcrib.embedded.client import in_process_anthropic
+
+        return in_process_anthropic(self.app, self._started_portal())
+
+    def sync_anthropic_client(self) -> Any:
+        """An `anthropic.Anthropic` for blocking code. The provider must run on another thread."""
+        from toolcrib.embedded.client import in_process_sync_anthropic
+
+        return in_process_sync_anthropic(self.app, self._started_portal())
 
     def adapter(self, model: str | None = None, **options: Any) -> EmbeddedAdapter:
         """An adapter for one of the models; the only one need not be named. A provider that was

@@ -6,8 +6,9 @@ import asyncio
 import json
 import logging
 import os
+import shlex
 import sqlite3
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from weakref import WeakValueDictionary
 
 from toolcrib.embedded.containers.container import MEMORY, Container, ContainerOptions
 from toolcrib.embedded.containers.files import ContainerFiles
-from toolcrib.embedded.containers.interpreter import Interpreter
+from toolcrib.embedded.containers.interpreter import WORK_AT, Interpreter
 from toolcrib.embedded.containers.interpreter_pool import (
     LIBRARIES,
     MAX_INTERPRETERS,
@@ -26,14 +27,16 @@ from toolcrib.embedded.containers.interpreter_pool import (
 from toolcrib.embedded.database import SweepInterval
 from toolcrib.embedded.faults import invalid, missing
 from toolcrib.errors import SandboxUnavailable
-from toolcrib.sandbox.command import MEBIBYTE, SandboxLimits
+from toolcrib.sandbox.command import MEBIBYTE, Command, SandboxLimits
 from toolcrib.sandbox.detection import find_sandbox
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
     from toolcrib.embedded.access import ResourceAccess
+    from toolcrib.embedded.containers.container import ContainerFile
     from toolcrib.embedded.database import Database
     from toolcrib.embedded.file_repository import FileRepository
+    from toolcrib.sandbox.command import CommandResult
     from toolcrib.sandbox.sandbox import Sandbox
 
 logger = logging.getLogger(__name__)
@@ -139,6 +142,33 @@ class ContainerRepository:
         await self._database.ask(touch)
         return replace(container, last_active_at=int(now))
 
+    async def add_files(
+        self, container: Container, file_ids: Sequence[str], access: ResourceAccess
+    ) -> None:
+        """Put uploaded files into a container under their names, unless they are there. Raises
+        `ApiFault`.
+        """
+        names = {file.name for file in await self.files.list(container)}
+        for file_id in file_ids:
+            stored = await self._uploads.get(file_id, access)
+            if stored.filename not in names:
+                data = await self._uploads.read(file_id)
+                await self.files.put(container, stored.filename, data)
+
+    async def file(
+        self, file_id: str, access: ResourceAccess
+    ) -> tuple[Container, ContainerFile] | None:
+        """A file in one of the principal's containers, by its id. Raises `ApiFault`."""
+        row = await self._database.ask(
+            lambda connection: connection.execute(
+                "select container_id from container_files where id = ?", (file_id,)
+            ).fetchone()
+        )
+        if row is None:
+            return None
+        container = await self.get(row["container_id"], access)
+        return container, await self.files.get(container, file_id)
+
     async def list(self, owner: str | None) -> list[Container]:
         """The containers of an owner, or without one all of them; the oldest first."""
         rows = await self._database.ask(
@@ -218,6 +248,21 @@ class ContainerRepository:
                 most_logs=MAX_LOGS,
             ),
         )
+
+    async def run(self, container: Container, text: str, seconds: float) -> CommandResult:
+        """Run a shell command in a container. Raises `SandboxUnavailable`, `SandboxFailed`."""
+        sandbox, work = await self.sandbox(), self.files.work(container)
+        if sandbox.backend != "bubblewrap":
+            # Only bubblewrap can mount the folder at another path.
+            text = text.replace(str(WORK_AT), shlex.quote(str(work.path)))
+        command = Command(
+            argv=("/bin/sh", "-c", text),
+            env={"HOME": "/tmp", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},
+            network=container.has_network,
+            limits=self.limits(container, seconds),
+            work_at=WORK_AT,
+        )
+        return await sandbox.run(command, work=work)
 
     async def _backend(self) -> str | None:
         try:

@@ -9,8 +9,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount
 
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.http.containers import ContainerRoutes
 from toolcrib.embedded.http.files import FileRoutes
+from toolcrib.embedded.http.message_api import is_message_api
+from toolcrib.embedded.http.messages import MessageRoutes, error_response
 from toolcrib.embedded.http.responses import ResponseRoutes
 from toolcrib.embedded.http.vector_stores import VectorStoreRoutes
 from toolcrib.errors import ApiFault
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
 
 def create_provider_app(provider: EmbeddedProvider) -> Starlette:
     """All routes of a provider, without authentication: the server adds it."""
-    parts = (ResponseRoutes, FileRoutes, ContainerRoutes, VectorStoreRoutes)
+    # The Messages API comes first: it shares paths and takes only the requests that name it.
+    parts = (MessageRoutes, ResponseRoutes, FileRoutes, ContainerRoutes, VectorStoreRoutes)
     routes = [route for part in parts for route in part(provider).routes]
     app = Starlette(
         routes=[Mount("/v1", routes=routes)],
@@ -33,4 +37,7 @@ def create_provider_app(provider: EmbeddedProvider) -> Starlette:
 
 async def _nothing(request: Request, error: Exception) -> Response:
     message = f"There is nothing for {request.method} at this path of the embedded provider."
-    return JSONResponse(ApiFault(404, message, code="unknown_url").body, status_code=404)
+    fault = ApiFault(404, message, code="unknown_url")
+    if is_message_api(request.scope):
+        return error_response(fault, new_id("req"))
+    return JSONResponse(fault.body, status_code=404)
