@@ -144,6 +144,7 @@ class EmbeddedProvider:
             Path(folder) / "containers",
             self.files,
             self._clock,
+            egress=self._egress,
             allow_network=self._allow_network,
             allow_unconfined=self._allow_unconfined,
         )

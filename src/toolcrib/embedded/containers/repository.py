@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
+from toolcrib.egress import EgressPolicy
 from toolcrib.embedded.containers.container import MEMORY, Container, ContainerOptions
 from toolcrib.embedded.containers.files import ContainerFiles
 from toolcrib.embedded.containers.interpreter import WORK_AT, Interpreter
@@ -24,6 +25,7 @@ from toolcrib.embedded.containers.interpreter_pool import (
     InterpreterPool,
     installed,
 )
+from toolcrib.embedded.containers.proxies import ContainerProxies
 from toolcrib.embedded.database import SweepInterval
 from toolcrib.embedded.faults import invalid, missing
 from toolcrib.errors import SandboxUnavailable
@@ -62,6 +64,7 @@ class ContainerRepository:
         uploads: FileRepository,
         clock: Clock,
         *,
+        egress: EgressPolicy | None = None,
         allow_network: bool = False,
         allow_unconfined: bool = False,
         seconds: float = 60.0,
@@ -74,6 +77,7 @@ class ContainerRepository:
         self.seconds = seconds
         self._allow_unconfined = allow_unconfined
         self._interpreters = InterpreterPool()
+        self._proxies = ContainerProxies(egress or EgressPolicy())
         self._locks: dict[str, asyncio.Lock] = {}
         self._turns = asyncio.Semaphore(MAX_INTERPRETERS)
         self._turns_of_owners: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -84,6 +88,7 @@ class ContainerRepository:
         """Create a container for the principal, with the files that its options name. Raises
         `ApiFault`.
         """
+        await self.check_network(options)
         if self._sweeps.has_elapsed():
             await self.sweep()
         contents = [
@@ -104,6 +109,7 @@ class ContainerRepository:
             memory_limit=options.memory_limit,
             owner=access.owner,
             has_network=options.has_network,
+            domains=options.domains,
         )
         await self._database.ask(lambda connection: _insert(connection, container))
         try:
@@ -113,6 +119,20 @@ class ContainerRepository:
             await self.delete(container)
             raise
         return container
+
+    async def check_network(self, options: ContainerOptions) -> None:
+        """Raises `ApiFault` when nothing here can hold a container to its list of domains."""
+        if options.domains is None:
+            return
+        try:
+            backend = (await self.sandbox()).backend
+        except SandboxUnavailable as error:
+            raise invalid(f"A list of domains cannot be enforced here: {error}.") from None
+        if backend != "bubblewrap":
+            raise invalid(
+                "A list of domains cannot be enforced here: it needs a network namespace, which "
+                f"bubblewrap makes, and code is confined by {backend}."
+            )
 
     async def get(self, container_id: str, access: ResourceAccess) -> Container:
         """A container, expired or not. Raises `ApiFault`."""
@@ -200,8 +220,9 @@ class ContainerRepository:
                 await self._empty(container)
 
     async def close(self) -> None:
-        """End every interpreter."""
+        """End every interpreter and every proxy."""
         await self._interpreters.close()
+        await self._proxies.close()
 
     @asynccontextmanager
     async def turn(self, container: Container) -> AsyncGenerator[None]:
@@ -235,7 +256,7 @@ class ContainerRepository:
 
     async def interpreter(self, container: Container) -> Interpreter:
         """The running interpreter of a container. Raises `SandboxUnavailable`."""
-        sandbox = await self.sandbox()
+        sandbox, proxy = await self.sandbox(), await self._proxies.socket(container)
         return await self._interpreters.get(
             container.id,
             lambda: Interpreter(
@@ -245,6 +266,7 @@ class ContainerRepository:
                 fonts=self._interpreters.fonts(sandbox),
                 limits=self.limits(container, None),
                 network=container.has_network,
+                proxy=proxy,
                 most_logs=MAX_LOGS,
             ),
         )
@@ -259,6 +281,7 @@ class ContainerRepository:
             argv=("/bin/sh", "-c", text),
             env={"HOME": "/tmp", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},
             network=container.has_network,
+            proxy=await self._proxies.socket(container),
             limits=self.limits(container, seconds),
             work_at=WORK_AT,
         )
@@ -272,6 +295,7 @@ class ContainerRepository:
 
     async def _empty(self, container: Container) -> None:
         await self._interpreters.drop(container.id)
+        await self._proxies.drop(container.id)
         self._locks.pop(container.id, None)
         await self.files.remove_all(container)
 
@@ -281,7 +305,6 @@ def _machine_memory() -> int:
 
 
 def _insert(connection: sqlite3.Connection, container: Container) -> None:
-    network: dict[str, Any] = {"type": "allowlist" if container.has_network else "disabled"}
     connection.execute(
         "insert into containers values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -292,7 +315,7 @@ def _insert(connection: sqlite3.Connection, container: Container) -> None:
             container.last_active_at,
             container.expires_minutes,
             container.memory_limit,
-            json.dumps(network),
+            json.dumps(container.network_policy),
             container.owner,
         ),
     )

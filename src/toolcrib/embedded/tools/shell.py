@@ -40,9 +40,7 @@ _PARAMETERS: Final = {
     "required": ["commands"],
     "additionalProperties": False,
 }
-_ABOUT: Final = (
-    "Run shell commands. Files are in the current folder, /mnt/data. There is {network} network."
-)
+_ABOUT: Final = "Run shell commands. Files are in the current folder, /mnt/data. {network}."
 
 
 class ShellKind:
@@ -61,7 +59,8 @@ class ShellKind:
         self, config: Mapping[str, Any], param: str, access: ResourceAccess
     ) -> None:
         """Raises `ApiFault` if the named container cannot be used."""
-        container_id, _ = self._place(config, f"{param}.environment")
+        container_id, options = self._place(config, f"{param}.environment")
+        await self._containers.check_network(options)
         if container_id is not None:
             await self._containers.use(container_id, access)
 
@@ -100,8 +99,7 @@ class _OpenShell:
     @property
     def backend_tools(self) -> Sequence[BackendTool]:
         """One: `shell`."""
-        network = "a" if self._place.options.has_network else "no"
-        about = _ABOUT.format(network=network)
+        about = _ABOUT.format(network=self._place.options.network_text)
         return [BackendTool(TYPE, about, _PARAMETERS, makes_files=True)]
 
     async def close(self) -> None:
