@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from asyncio import FIRST_COMPLETED
+from asyncio import FIRST_COMPLETED, FIRST_EXCEPTION
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +38,8 @@ MAX_CONNECTIONS: Final = 64
 HEAD_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 300.0
+LINGER_SECONDS: Final = 2.0
+_MOST_UNREAD: Final = 1024 * 1024
 _PIECE: Final = 65_536
 _WEB_PORTS: Final = (80, 443)
 _TUNNEL_OPEN: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -69,20 +71,22 @@ class EgressProxy:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
 
-    async def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None, "a connection is served in a task"
+    def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
+        task = asyncio.ensure_future(self._answer(reader, writer))
         self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _answer(self, reader: StreamReader, writer: StreamWriter) -> None:
         try:
             if len(self._connections) > MAX_CONNECTIONS:
-                await _refuse(writer, 503, "too many connections at once")
-                return
-            await self._serve(reader, writer)
+                _refuse(writer, 503, "too many connections at once")
+            else:
+                await self._serve(reader, writer)
+            await _linger(reader, writer)
         except (OSError, asyncio.IncompleteReadError, TimeoutError, asyncio.LimitOverrunError):
             # The other side left, was too slow, or sent no HTTP.
             pass
         finally:
-            self._connections.discard(task)
             writer.close()
 
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
@@ -90,12 +94,12 @@ class EgressProxy:
             head = await reader.readuntil(b"\r\n\r\n")
         request = read_forward_request(head)
         if isinstance(request, str):
-            await _refuse(writer, 400, request)
+            _refuse(writer, 400, request)
             return
         fault = self._fault(request)
         if fault is not None:
             logger.info("a container may not connect to %r: %s", request.host[:80], fault)
-            await _refuse(writer, 403, fault)
+            _refuse(writer, 403, fault)
             return
         request = replace(request, host=self._domains.plain(request.host) or "")
         if request.is_tunnel:
@@ -116,7 +120,7 @@ class EgressProxy:
         self, request: ForwardRequest, reader: StreamReader, writer: StreamWriter
     ) -> None:
         if await self._is_unreachable(request):
-            await _refuse(writer, 403, f"{request.host} has no address that may be connected to")
+            _refuse(writer, 403, f"{request.host} has no address that may be connected to")
             return
         writer.write(_TUNNEL_OPEN)
         await writer.drain()
@@ -136,7 +140,7 @@ class EgressProxy:
     ) -> None:
         far = await self._connected(request)
         if far is None:
-            await _refuse(writer, 502, f"{request.host} cannot be reached")
+            _refuse(writer, 502, f"{request.host} cannot be reached")
             return
         far_reader, far_writer = far
         try:
@@ -191,6 +195,8 @@ async def _pump(reader: StreamReader, writer: StreamWriter) -> None:
         async with asyncio.timeout(IDLE_SECONDS):
             piece = await reader.read(_PIECE)
         if not piece:
+            with suppress(OSError):
+                writer.write_eof()
             return
         writer.write(piece)
         async with asyncio.timeout(IDLE_SECONDS):
@@ -200,13 +206,13 @@ async def _pump(reader: StreamReader, writer: StreamWriter) -> None:
 async def _pump_both(
     near: tuple[StreamReader, StreamWriter], far: tuple[StreamReader, StreamWriter]
 ) -> None:
-    """Pass bytes on in both directions until one side ends."""
+    """Pass bytes on in both directions until both sides end, or one fails."""
     ways = [
         asyncio.ensure_future(_pump(near[0], far[1])),
         asyncio.ensure_future(_pump(far[0], near[1])),
     ]
     try:
-        await asyncio.wait(ways, return_when=FIRST_COMPLETED)
+        await asyncio.wait(ways, return_when=FIRST_EXCEPTION)
     finally:
         for way in ways:
             way.cancel()
@@ -214,7 +220,18 @@ async def _pump_both(
         far[1].close()
 
 
-async def _refuse(writer: StreamWriter, status: int, why: str) -> None:
+async def _linger(reader: StreamReader, writer: StreamWriter) -> None:
+    """Wait until the client has left: to close on what it still sends would lose the answer."""
+    with suppress(OSError, RuntimeError):
+        writer.write_eof()
+    left = _MOST_UNREAD
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            while left > 0 and (piece := await reader.read(_PIECE)):
+                left -= len(piece)
+
+
+def _refuse(writer: StreamWriter, status: int, why: str) -> None:
     reasons = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway"}
     body = f"toolcrib egress proxy: {why}\n".encode("utf-8", "replace")
     head = (
@@ -222,4 +239,3 @@ async def _refuse(writer: StreamWriter, status: int, why: str) -> None:
         f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
     )
     writer.write(head.encode() + body)
-    await writer.drain()

@@ -40,23 +40,31 @@ def _serve(listener: socket.socket, path: str) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(null, stream)
-    others: dict[socket.socket, socket.socket] = {}
-    unsent: dict[socket.socket, bytes] = {}
+    ways: dict[socket.socket, Way] = {}
     while True:
-        readers = [s for s, other in others.items() if not unsent.get(other)]
-        writers = [s for s, data in unsent.items() if data]
+        readers = [each for each, way in ways.items() if way.is_open and not way.unsent]
+        writers = [way.target for way in ways.values() if way.unsent]
         readable, writable, _ = select.select([listener, *readers], writers, [])
         for each in readable:
             if each is listener:
-                _accept(listener, path, others)
-            elif each in others:
-                _read(each, others, unsent)
+                _accept(listener, path, ways)
+            elif each in ways:
+                _forward(ways, each, is_readable=True)
         for each in writable:
-            if each in others:
-                _write(each, others, unsent)
+            if each in ways:
+                _forward(ways, ways[each].target, is_readable=False)
 
 
-def _accept(listener: socket.socket, path: str, others: dict[socket.socket, socket.socket]) -> None:
+class Way:
+    """One direction of a connection: where its bytes go, and those that wait to be sent."""
+
+    def __init__(self, target: socket.socket) -> None:
+        self.target = target
+        self.unsent = b""
+        self.is_open = True
+
+
+def _accept(listener: socket.socket, path: str, ways: dict[socket.socket, Way]) -> None:
     with suppress(OSError):
         near, _ = listener.accept()
         far = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -68,51 +76,30 @@ def _accept(listener: socket.socket, path: str, others: dict[socket.socket, sock
             return
         near.setblocking(False)
         far.setblocking(False)
-        others[near], others[far] = far, near
+        ways[near], ways[far] = Way(far), Way(near)
 
 
-def _read(
-    source: socket.socket,
-    others: dict[socket.socket, socket.socket],
-    unsent: dict[socket.socket, bytes],
-) -> None:
+def _forward(ways: dict[socket.socket, Way], source: socket.socket, *, is_readable: bool) -> None:
+    """Read what came and send what can be sent. An end is passed on; after both, or when one side
+    fails, the connection is closed.
+    """
+    way = ways[source]
     try:
-        data = source.recv(PIECE)
+        if is_readable:
+            way.unsent = source.recv(PIECE)
+            way.is_open = bool(way.unsent)
+        if way.unsent:
+            way.unsent = way.unsent[way.target.send(way.unsent) :]
+        if not way.is_open:
+            way.target.shutdown(socket.SHUT_WR)
     except BlockingIOError:
         return
     except OSError:
-        data = b""
-    if not data:
-        _close(source, others, unsent)
-        return
-    unsent[others[source]] = data
-    _write(others[source], others, unsent)
-
-
-def _write(
-    target: socket.socket,
-    others: dict[socket.socket, socket.socket],
-    unsent: dict[socket.socket, bytes],
-) -> None:
-    try:
-        sent = target.send(unsent[target])
-    except BlockingIOError:
-        return
-    except OSError:
-        _close(target, others, unsent)
-        return
-    unsent[target] = unsent[target][sent:]
-
-
-def _close(
-    one: socket.socket,
-    others: dict[socket.socket, socket.socket],
-    unsent: dict[socket.socket, bytes],
-) -> None:
-    for each in (one, others.pop(one)):
-        others.pop(each, None)
-        unsent.pop(each, None)
-        each.close()
+        way.is_open = ways[way.target].is_open = False
+    if not way.is_open and not ways[way.target].is_open:
+        for each in (source, way.target):
+            ways.pop(each)
+            each.close()
 
 
 if __name__ == "__main__":
