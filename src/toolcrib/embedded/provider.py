@@ -44,16 +44,16 @@ if TYPE_CHECKING:
 
 
 class EmbeddedProvider:
-    """A Responses API that answers with its model backends and runs hosted tools itself.
+    """A Responses API and a Messages API that answer with model backends and run hosted tools.
 
     As an async context manager it runs on the current event loop, as a plain one on a thread of
     its own. State is stored in the folder `data`, or in a temporary folder that is deleted on
     close. Uploaded files go to `shared_files`, if given, where every replica reads them; containers
     and vector stores stay at one provider, which their ids name. `kinds` adds hosted tools, `web`
-    lists the sources of web search, and `embedder` adds vector search. Containers get a network
-    only with `allow_network`, and code runs without a sandbox only with `allow_unconfined`. What a
-    request chooses to connect to must be a public address or in `allow_egress`: hosts, `host:port`
-    or networks.
+    lists the sources of web search, and `embedder` adds vector search. Containers get a network,
+    or some domains of it, only with `allow_network`, and code runs without a sandbox only with
+    `allow_unconfined`. What a request chooses to connect to must be a public address or in
+    `allow_egress`: hosts, `host:port` or networks.
     """
 
     def __init__(

@@ -74,7 +74,8 @@ async def test_the_adapter_has_every_hosted_tool_run_here(stream: bool, tmp_path
     assert outputs["code_interpreter"].stdout == "42"
     assert outputs["desk"].calls[0].output == "42"
     assert found.text == "Open until nine."
-    assert [citation.url for citation in found.citations] == [HOURS]
+    citations: Any = found.citations
+    assert [citation.url for citation in citations] == [HOURS]
     done = [turn for turn in backend.requests[-1].history if isinstance(turn, BackendCallResult)]
     assert len(done) == 4
     assert session.verify() is not None

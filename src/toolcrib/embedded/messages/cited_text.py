@@ -46,7 +46,7 @@ class StopSequences:
         return rest
 
 
-class CitedText:
+class SentenceWriter:
     """Writes text and replaces marks such as `[S1]` by citations of the sentence before them.
 
     Where there are sources, a sentence is written when it is complete. A mark without a source

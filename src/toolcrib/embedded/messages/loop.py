@@ -17,7 +17,7 @@ from toolcrib.embedded.backend import (
     Truncation,
 )
 from toolcrib.embedded.database import new_id
-from toolcrib.embedded.messages.cited_text import CitedText, StopSequences
+from toolcrib.embedded.messages.cited_text import SentenceWriter, StopSequences
 from toolcrib.embedded.messages.writer import TextWriter, ThinkingWriter, usage
 from toolcrib.embedded.responses.service import estimate
 from toolcrib.errors import BackendFailed
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toolcrib.embedded.messages.conversation import MessageConversation
     from toolcrib.embedded.messages.request import MessageRequest
     from toolcrib.embedded.messages.tools import MessageTools
-    from toolcrib.embedded.messages.writer import MessageWriter
+    from toolcrib.embedded.messages.writer import ContentWriter
 
 MAX_STEPS: Final = 10
 """Backend requests of one message whose server calls are run. Then the message pauses, and the
@@ -43,7 +43,7 @@ _COUNTED: Final = {"web_search": "web_search_requests", "web_fetch": "web_fetch_
 
 
 @dataclass(slots=True)
-class _Proposal:
+class _StepProposal:
     calls: list[ProposedCall] = field(default_factory=list[ProposedCall])
     cut: Truncation | None = None
     stop_sequence: str | None = None
@@ -56,7 +56,7 @@ class MessageLoop:
         self,
         backend: ModelBackend,
         request: MessageRequest,
-        writer: MessageWriter,
+        writer: ContentWriter,
         conversation: MessageConversation,
         tools: MessageTools,
         container: MessageContainer,
@@ -106,12 +106,12 @@ class MessageLoop:
         # An estimate does not end an answer.
         return (self._request.max_tokens or 1) - self._reported_tokens
 
-    async def _propose(self) -> _Proposal:
-        proposal = _Proposal()
+    async def _propose(self) -> _StepProposal:
+        proposal = _StepProposal()
         thinking = ThinkingWriter(self._writer, is_shown=self._request.shows_thinking)
         # Marks inside of a JSON document cannot become blocks.
         sources = {} if self._output.is_json else self._conversation.marks.by_mark
-        text = CitedText(TextWriter(self._writer), sources)
+        text = SentenceWriter(TextWriter(self._writer), sources)
         stops = StopSequences(self._request.stop_sequences)
         said: list[str] = []
         reported: list[BackendUsage] = []

@@ -26,7 +26,7 @@ from toolcrib.embedded.messages.tools import (
     read_client_tools,
 )
 from toolcrib.embedded.messages.web import WebFetchTool, WebSearchTool
-from toolcrib.embedded.messages.writer import MessageWriter
+from toolcrib.embedded.messages.writer import ContentWriter
 from toolcrib.embedded.responses.service import PER_IMAGE, TokenCounter, estimate
 from toolcrib.embedded.tools.mcp import McpKind
 from toolcrib.embedded.web.image import ImageReader, fetch_images
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from toolcrib.embedded.file_repository import FileRepository
     from toolcrib.embedded.messages.request import MessageRequest
     from toolcrib.embedded.messages.server_tool import ServerTool
-    from toolcrib.embedded.messages.tools import ToolChoice
+    from toolcrib.embedded.messages.tools import MessageToolChoice
     from toolcrib.embedded.search.reader import DocumentReader
     from toolcrib.embedded.web.source import WebSearchSource
 
@@ -83,7 +83,7 @@ class MessageResources:
 class ActiveMessage:
     """A message whose loop runs. `unknown` are parameters of its request without an effect."""
 
-    writer: MessageWriter
+    writer: ContentWriter
     task: asyncio.Task[None]
     unknown: tuple[str, ...]
 
@@ -127,7 +127,7 @@ class MessageService:
             self._resources.containers, access, request.container_id, conversation.uploads
         )
         opened = await self._opened(request, conversation, container, access)
-        writer = MessageWriter(request.model, _estimated(request, conversation.history))
+        writer = ContentWriter(request.model, _estimated(request, conversation.history))
 
         async def answer(tools: MessageTools) -> None:
             await MessageLoop(backend, request, writer, conversation, tools, container).run()
@@ -204,7 +204,7 @@ class MessageService:
         self,
         opened: _RequestTools,
         answer: Callable[[MessageTools], Awaitable[None]],
-        writer: MessageWriter,
+        writer: ContentWriter,
         access: ResourceAccess,
     ) -> None:
         """Connect the MCP servers and answer; a stream learns of a failure by an event."""
@@ -252,7 +252,7 @@ class _RequestTools:
     """The tools of a request; `mcp_servers` are those still to connect to."""
 
     client: Sequence[BackendTool]
-    choice: ToolChoice
+    choice: MessageToolChoice
     server: Sequence[ServerTool]
     mcp_servers: Sequence[Mapping[str, Any]]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from toolcrib.embedded.backend import BackendTool
 from toolcrib.embedded.containers.interpreter import WORK_AT
 from toolcrib.embedded.messages.server_tool import server_error, server_result
-from toolcrib.errors import UsageError
+from toolcrib.errors import ApiFault, UsageError
 from toolcrib.sandbox.command import MEBIBYTE
 
 if TYPE_CHECKING:
@@ -46,21 +46,13 @@ EDITOR: Final = BackendTool(
 _TYPE: Final = "text_editor_code_execution"
 
 
-class _EditFailed(Exception):
-    """A command that cannot be carried out; caught in `edit`."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
 async def edit(files: ContainerFiles, container: Container, arguments: Mapping[str, Any]) -> Block:
     """Carry out a command; returns the result block."""
     work = files.work(container)
     try:
         content = await asyncio.to_thread(_carried_out, work, arguments)
-    except _EditFailed as failed:
-        return server_error(_TYPE, failed.code, str(failed))
+    except ApiFault as fault:
+        return server_error(_TYPE, fault.code or "unavailable", fault.message)
     return server_result(_TYPE, content)
 
 
@@ -75,7 +67,7 @@ def _carried_out(work: WorkDirectory, arguments: Mapping[str, Any]) -> Block:
             old, new = _argument(arguments, "old_str"), str(arguments.get("new_str") or "")
             return _replace(work, name, old, new)
         case _:
-            raise _EditFailed("invalid_tool_input", "the command is view, create or str_replace")
+            raise _fault("invalid_tool_input", "the command is view, create or str_replace")
 
 
 def _view(name: str, data: bytes, lines_range: object) -> Block:
@@ -109,7 +101,7 @@ def _replace(work: WorkDirectory, name: str, old: str, new: str) -> Block:
     before = _read(work, name).decode("utf-8", "replace")
     count = before.count(old) if old else 0
     if count != 1:
-        raise _EditFailed("invalid_tool_input", f"old_str occurs {count} times; it must occur once")
+        raise _fault("invalid_tool_input", f"old_str occurs {count} times; it must occur once")
     after = before.replace(old, new)
     _write(work, name, after)
     start = before[: before.index(old)].count("\n") + 1
@@ -130,14 +122,14 @@ def _name(arguments: Mapping[str, Any]) -> str:
     path = PurePosixPath(_argument(arguments, "path"))
     whole = path if path.is_absolute() else WORK_AT / path
     if ".." in whole.parts or not whole.is_relative_to(WORK_AT) or whole == WORK_AT:
-        raise _EditFailed("invalid_tool_input", "only files below /mnt/data can be edited")
+        raise _fault("invalid_tool_input", "only files below /mnt/data can be edited")
     return str(whole.relative_to(WORK_AT))
 
 
 def _argument(arguments: Mapping[str, Any], key: str) -> str:
     value = arguments.get(key)
     if not isinstance(value, str):
-        raise _EditFailed("invalid_tool_input", f"{key} must be text")
+        raise _fault("invalid_tool_input", f"{key} must be text")
     return value
 
 
@@ -145,11 +137,15 @@ def _read(work: WorkDirectory, name: str) -> bytes:
     try:
         return work.read(name, MAX_FILE)
     except (OSError, UsageError):
-        raise _EditFailed("file_not_found", f"there is no readable file {name!r}") from None
+        raise _fault("file_not_found", f"there is no readable file {name!r}") from None
 
 
 def _write(work: WorkDirectory, name: str, text: str) -> None:
     try:
         work.write(name, text.encode("utf-8", "replace"))
     except (OSError, UsageError) as error:
-        raise _EditFailed("unavailable", f"the file cannot be written: {error}") from None
+        raise _fault("unavailable", f"the file cannot be written: {error}") from None
+
+
+def _fault(code: str, message: str) -> ApiFault:
+    return ApiFault(400, message, code=code)

@@ -56,7 +56,7 @@ _CLIENT_TOOLS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ToolChoice:
+class MessageToolChoice:
     """The tool choice of a request. One that forces a call holds until a tool was called."""
 
     first: ToolChoiceMode = "auto"
@@ -73,19 +73,19 @@ class ToolChoice:
         return lambda name: only is None or name == only
 
 
-def read_choice(request: MessageRequest) -> ToolChoice:
+def read_choice(request: MessageRequest) -> MessageToolChoice:
     """Read the tool choice of a request. Raises `ApiFault`."""
     choice = request.tool_choice or {"type": "auto"}
     is_parallel = choice.get("disable_parallel_tool_use") is not True
     match choice.get("type"):
         case "auto":
-            return ToolChoice(is_parallel=is_parallel)
+            return MessageToolChoice(is_parallel=is_parallel)
         case "none":
-            return ToolChoice("none")
+            return MessageToolChoice("none")
         case "any" if request.tools:
-            return ToolChoice("required", is_parallel=is_parallel)
+            return MessageToolChoice("required", is_parallel=is_parallel)
         case "tool" if any(tool.get("name") == choice.get("name") for tool in request.tools):
-            return ToolChoice("required", str(choice["name"]), is_parallel=is_parallel)
+            return MessageToolChoice("required", str(choice["name"]), is_parallel=is_parallel)
         case "any" | "tool":
             raise invalid("tool_choice: the request has no such tool.")
         case kind:
@@ -107,7 +107,7 @@ class MessageTools:
     """The open tools of one request, by the names that the backend sees."""
 
     def __init__(
-        self, client: Sequence[BackendTool], server: Sequence[ServerTool], choice: ToolChoice
+        self, client: Sequence[BackendTool], server: Sequence[ServerTool], choice: MessageToolChoice
     ) -> None:
         self._client = {tool.name: tool for tool in client}
         self._server: dict[str, _ServerFunction] = {}

@@ -20,7 +20,7 @@ PING_SECONDS: Final = 15.0
 _PING: Final = {"type": "ping"}
 
 
-class MessageWriter:
+class ContentWriter:
     """Writes one message. Events hold copies, so that a later change does not reach them."""
 
     def __init__(self, model: str, input_tokens: int) -> None:
@@ -113,7 +113,7 @@ class MessageWriter:
 class ThinkingWriter:
     """Writes one thinking block. Without `is_shown`, the reasoning is left out."""
 
-    def __init__(self, writer: MessageWriter, *, is_shown: bool) -> None:
+    def __init__(self, writer: ContentWriter, *, is_shown: bool) -> None:
         self._writer = writer
         self._is_shown = is_shown
         self._index: int | None = None
@@ -141,7 +141,7 @@ class ThinkingWriter:
 class TextWriter:
     """Writes text blocks. The text with citations is a block of its own."""
 
-    def __init__(self, writer: MessageWriter) -> None:
+    def __init__(self, writer: ContentWriter) -> None:
         self._writer = writer
         self._index: int | None = None
 
