@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolcrib.clock import SYSTEM_CLOCK
 from toolcrib.egress import EgressPolicy
+from toolcrib.embedded.chat.repository import CompletionRepository
+from toolcrib.embedded.chat.service import ChatService
 from toolcrib.embedded.containers.repository import ContainerRepository
 from toolcrib.embedded.database import Database, claim_folder
 from toolcrib.embedded.file_repository import FileRepository
@@ -169,6 +171,7 @@ class EmbeddedProvider:
         )
         self._stack.push_async_callback(responses.close)
         await responses.recover()
+        self.chat = ChatService(responses, CompletionRepository(database))
         self._responses = responses
 
     async def aclose(self) -> None:

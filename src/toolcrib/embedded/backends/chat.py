@@ -20,6 +20,7 @@ from toolcrib.embedded.backend import (
     BackendUsage,
     OutputFormat,
     ProposedCall,
+    Sampling,
     Truncation,
 )
 from toolcrib.errors import BackendFailed, UsageError
@@ -192,6 +193,7 @@ def _completion_body(
         "max_tokens": request.max_output_tokens,
         "temperature": request.temperature,
         "top_p": request.top_p,
+        **_sampling_body(request.sampling),
     }
     if request.tools and request.tool_choice != "none":
         body["tools"] = [_tool(tool, names[tool.name]) for tool in request.tools]
@@ -201,6 +203,15 @@ def _completion_body(
     if request.output.is_json:
         body["response_format"] = _format(request.output)
     return {key: value for key, value in body.items() if value is not None}
+
+
+def _sampling_body(sampling: Sampling) -> dict[str, Any]:
+    return {
+        "stop": list(sampling.stop) or None,
+        "seed": sampling.seed,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+    }
 
 
 def _messages(request: BackendRequest, names: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from starlette.requests import Request
@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from toolcrib.embedded.faults import invalid
+from toolcrib.embedded.http.active_response import until_finished, until_left
 from toolcrib.embedded.http.bodies import (
     access_of,
     answered,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from toolcrib.embedded.provider import EmbeddedProvider
-    from toolcrib.embedded.responses.service import ActiveResponse
 
 
 logger = logging.getLogger(__name__)
@@ -177,8 +177,9 @@ class ResponseRoutes:
                 return event_stream(active.writer.log.after())
             return JSONResponse(active.writer.response)
         if body.get("stream"):
-            return event_stream(_until_left(active))
-        return JSONResponse(await _finished(request, active))
+            return event_stream(until_left(active, active.writer.log.after()))
+        await until_finished(request, active)
+        return JSONResponse(active.writer.response)
 
     async def _compact(self, request: Request) -> Response:
         body, access = await read_json(request), access_of(request)
@@ -219,27 +220,3 @@ class ResponseRoutes:
             if model["id"] == name:
                 return JSONResponse(model)
         raise ApiFault(404, f"The model '{name[:80]}' does not exist here.", code="model_not_found")
-
-
-async def _finished(request: Request, active: ActiveResponse) -> dict[str, Any]:
-    """The complete response. A client that disconnects cancels it."""
-    leaving = asyncio.ensure_future(_left(request))
-    try:
-        await asyncio.wait([active.task, leaving], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        leaving.cancel()
-        await active.stop()
-    return active.writer.response
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _until_left(active: ActiveResponse) -> AsyncIterator[dict[str, Any]]:
-    try:
-        async for event in active.writer.log.after():
-            yield event
-    finally:
-        await active.stop()

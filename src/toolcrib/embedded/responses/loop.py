@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, assert_never, cast
 
 from toolcrib.embedded.backend import (
+    DEFAULT_SAMPLING,
     BackendCall,
     BackendCallResult,
     BackendMessage,
@@ -16,10 +17,12 @@ from toolcrib.embedded.backend import (
     BackendText,
     BackendUsage,
     ProposedCall,
+    Sampling,
     Truncation,
 )
 from toolcrib.embedded.responses.citations import CitationSources, CitationWriter
 from toolcrib.embedded.responses.request import ResponseRequest, read_format, usage_resource
+from toolcrib.embedded.responses.stop_text import until_stop
 from toolcrib.embedded.responses.writer import MessageWriter, ReasoningWriter, write_client_call
 from toolcrib.embedded.tools.tool import (
     CitationSource,
@@ -60,8 +63,10 @@ class ResponseLoop:
         conversation: ResponseConversation,
         tools: OpenTools,
         sources: CitationSources,
+        sampling: Sampling = DEFAULT_SAMPLING,
     ) -> None:
         self._backend = backend
+        self._sampling = sampling
         self._request = request
         self._writer = writer
         self._conversation = conversation
@@ -103,7 +108,8 @@ class ResponseLoop:
         )
         status = "incomplete"
         try:
-            async for piece in self._backend.propose(self._backend_request()):
+            proposed = self._backend.propose(self._backend_request())
+            async for piece in until_stop(proposed, self._sampling.stop):
                 match piece:
                     case BackendReasoning():
                         thinking.think(piece.text)
@@ -149,6 +155,7 @@ class ResponseLoop:
             max_output_tokens=request.max_output_tokens,
             temperature=request.temperature,
             top_p=request.top_p,
+            sampling=self._sampling,
         )
 
     async def _carry_out(self, calls: list[ProposedCall]) -> bool:

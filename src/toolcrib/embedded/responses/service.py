@@ -15,7 +15,14 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never, cast, runtime_checkable
 
 from toolcrib.embedded.access import PROCESS_ACCESS
-from toolcrib.embedded.backend import BackendCall, BackendCallResult, BackendMessage, BackendRequest
+from toolcrib.embedded.backend import (
+    DEFAULT_SAMPLING,
+    BackendCall,
+    BackendCallResult,
+    BackendMessage,
+    BackendRequest,
+    Sampling,
+)
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.responses.compaction import compacted, read_compaction_request
 from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistory, read_history
@@ -133,6 +140,7 @@ class ResponseService:
         recent: HistoryCache | None = None,
         *,
         is_answered: bool = True,
+        sampling: Sampling = DEFAULT_SAMPLING,
     ) -> ActiveResponse:
         """Start a response of the principal. Raises `ApiFault` before anything is stored.
 
@@ -152,7 +160,10 @@ class ResponseService:
         writer = ResponseWriter(response, EventLog())
         writer.begin()
         context = RequestContext(writer, access, tuple(history.conversation.items))
-        work = self._answered(context, backend, request, history) if is_answered else _unasked()
+        if is_answered:
+            work = self._answered(context, backend, request, history, sampling)
+        else:
+            work = _unasked()
         answer_task = asyncio.create_task(work)
         task = asyncio.create_task(self._finish(writer, request, answer_task))
         active = ActiveResponse(writer, history, answer_task, task, access.owner)
@@ -282,13 +293,20 @@ class ResponseService:
         backend: ModelBackend,
         request: ResponseRequest,
         history: RequestHistory,
+        sampling: Sampling,
     ) -> tuple[str, dict[str, Any]]:
         if isinstance(backend, ImageReader):
             await fetch_images(history.conversation.history, self._egress)
         async with AsyncExitStack() as stack:
             tools = await self._kinds.open(request, context, stack)
             return await ResponseLoop(
-                backend, request, context.writer, history.conversation, tools, history.sources
+                backend,
+                request,
+                context.writer,
+                history.conversation,
+                tools,
+                history.sources,
+                sampling,
             ).run()
 
 
