@@ -15,6 +15,7 @@ from toolcrib.egress import EgressPolicy
 from toolcrib.embedded.chat.repository import CompletionRepository
 from toolcrib.embedded.chat.service import ChatService
 from toolcrib.embedded.containers.repository import ContainerRepository
+from toolcrib.embedded.conversations.repository import ConversationRepository
 from toolcrib.embedded.database import Database, claim_folder
 from toolcrib.embedded.file_repository import FileRepository
 from toolcrib.embedded.responses.repository import ResponseRepository
@@ -166,8 +167,10 @@ class EmbeddedProvider:
                 *self._kinds,
             ]
         )
+        repository = ResponseRepository(database)
+        self.conversations = ConversationRepository(database, repository, self._clock)
         responses = ResponseService(
-            self._backends, kinds, ResponseRepository(database), self._clock, self._egress
+            self._backends, kinds, repository, self._clock, self._egress, self.conversations
         )
         self._stack.push_async_callback(responses.close)
         await responses.recover()

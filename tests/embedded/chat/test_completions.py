@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from httpx2 import AsyncClient
 from openai import APIError, AsyncOpenAI, BadRequestError, InternalServerError, NotFoundError
-from openai.types.chat import ChatCompletionChunk
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import BaseModel
 
 from tests.embedded.provider_server import SECRET, listening
@@ -63,9 +64,22 @@ def ask(text: str = "hi") -> list[Any]:
     return [{"role": "user", "content": text}]
 
 
+async def complete(client: AsyncOpenAI, **options: Any) -> ChatCompletion:
+    create: Any = client.chat.completions.create
+    return await create(**{"model": "puppet", "messages": ask(), **options})
+
+
+async def chunks(client: AsyncOpenAI, **options: Any) -> list[ChatCompletionChunk]:
+    create: Any = client.chat.completions.create
+    stream = await create(**{"model": "puppet", "messages": ask(), "stream": True, **options})
+    return [chunk async for chunk in stream]
+
+
 async def test_a_completion_has_the_text_the_reason_and_the_usage() -> None:
     async with served(says("Hello ", "there.")) as (client, _):
-        completion = await client.chat.completions.create(model="puppet", messages=ask())
+        completion = await complete(
+            client,
+        )
 
     assert completion.object == "chat.completion"
     assert completion.id.startswith("chatcmpl-")
@@ -108,9 +122,7 @@ async def test_the_backend_gets_every_role_with_its_content() -> None:
         {"role": "user", "content": "Thanks."},
     ]
     async with served(says("ok")) as (client, puppet):
-        await client.chat.completions.create(
-            model="puppet", messages=messages, tools=[WEATHER, PATCH]
-        )
+        await complete(client, messages=messages, tools=[WEATHER, PATCH])
 
     assert list(puppet.requests[0].history) == [
         BackendMessage("system", "Be short."),
@@ -129,10 +141,9 @@ async def test_a_stream_has_the_same_content_as_a_whole_completion() -> None:
     """The stream helper of the SDK reads the calls of functions only."""
     async with served(calls(ProposedCall("weather", '{"place": "Bonn"}'))) as (client, _):
         options: Any = {"model": "puppet", "messages": ask(), "tools": [WEATHER]}
-        whole = await client.chat.completions.create(**options)
-        async with client.chat.completions.stream(
-            **options, stream_options={"include_usage": True}
-        ) as stream:
+        whole = await complete(client, **options)
+        helper: Any = client.chat.completions.stream
+        async with helper(**options, stream_options={"include_usage": True}) as stream:
             streamed = await stream.get_final_completion()
 
     assert whole.choices[0].finish_reason == streamed.choices[0].finish_reason == "tool_calls"
@@ -150,13 +161,12 @@ async def test_several_calls_are_told_apart_in_a_stream() -> None:
     script = calls(ProposedCall("weather", "{}"), ProposedCall("patch", "*** Begin"))
     async with served(script) as (client, _):
         options: Any = {"model": "puppet", "messages": ask(), "tools": [WEATHER, PATCH]}
-        whole = await client.chat.completions.create(**options)
-        stream: Any = await client.chat.completions.create(**options, stream=True)
-        deltas = [
-            call.to_dict()
-            async for chunk in stream
-            for call in chunk.choices[0].delta.tool_calls or []
-        ]
+        whole = await complete(client, **options)
+        streamed = await chunks(client, **options)
+
+    deltas: list[Json] = [
+        call.to_dict() for chunk in streamed for call in chunk.choices[0].delta.tool_calls or []
+    ]
 
     _, custom = whole.choices[0].message.tool_calls or []
     assert custom.type == "custom"
@@ -168,12 +178,6 @@ async def test_several_calls_are_told_apart_in_a_stream() -> None:
 
 
 async def test_the_usage_of_a_stream_comes_only_if_it_is_asked_for() -> None:
-    async def chunks(client: AsyncOpenAI, **options: Any) -> list[ChatCompletionChunk]:
-        stream: Any = await client.chat.completions.create(
-            model="puppet", messages=ask(), stream=True, **options
-        )
-        return [chunk async for chunk in stream]
-
     async with served(says("a", "b")) as (client, _):
         plain = await chunks(client)
         counted = await chunks(client, stream_options={"include_usage": True})
@@ -217,9 +221,8 @@ async def test_the_tool_choice_reaches_the_backend(
     choice: Any, mode: str, offered: list[str]
 ) -> None:
     async with served(says("ok")) as (client, puppet):
-        await client.chat.completions.create(
-            model="puppet",
-            messages=ask(),
+        await complete(
+            client,
             tools=[WEATHER, PATCH],
             tool_choice=choice,
             parallel_tool_calls=False,
@@ -249,9 +252,8 @@ async def test_a_schema_reaches_the_backend_and_the_answer_is_parsed() -> None:
 
 async def test_options_reach_the_backend() -> None:
     async with served(says("ok")) as (client, puppet):
-        await client.chat.completions.create(
-            model="puppet",
-            messages=ask(),
+        await complete(
+            client,
             max_tokens=5,
             temperature=0.5,
             top_p=0.5,
@@ -270,10 +272,8 @@ async def test_options_reach_the_backend() -> None:
 
 async def test_the_text_ends_before_a_stop_text_in_whatever_pieces_it_comes() -> None:
     async with served(says("one EN", "D", " two")) as (client, _):
-        cut = await client.chat.completions.create(
-            model="puppet", messages=ask(), stop=["STOP", "END"]
-        )
-        whole = await client.chat.completions.create(model="puppet", messages=ask(), stop=["ENDED"])
+        cut = await complete(client, stop=["STOP", "END"])
+        whole = await complete(client, stop=["ENDED"])
 
     assert cut.choices[0].message.content == "one "
     assert cut.choices[0].finish_reason == "stop"
@@ -282,7 +282,9 @@ async def test_the_text_ends_before_a_stop_text_in_whatever_pieces_it_comes() ->
 
 async def test_a_cut_answer_says_so() -> None:
     async with served(lambda _: [BackendText("a"), Truncation("max_output_tokens")]) as (client, _):
-        completion = await client.chat.completions.create(model="puppet", messages=ask())
+        completion = await complete(
+            client,
+        )
 
     assert completion.choices[0].finish_reason == "length"
 
@@ -294,36 +296,34 @@ def broken(request: BackendRequest) -> Sequence[BackendOutput]:
 async def test_a_failing_backend_is_an_error_whole_and_streamed() -> None:
     async with served(broken) as (client, _):
         with pytest.raises(InternalServerError, match="the model is ill"):
-            await client.chat.completions.create(model="puppet", messages=ask())
-        stream = await client.chat.completions.create(model="puppet", messages=ask(), stream=True)
+            await complete(
+                client,
+            )
         with pytest.raises(APIError, match="the model is ill"):
-            async for _ in stream:
-                pass
+            await chunks(client)
 
 
-@pytest.mark.parametrize(
-    ("options", "param"),
-    [
-        ({"n": 2}, "n"),
-        ({"messages": []}, "messages"),
-        ({"messages": [{"role": "wizard", "content": "x"}]}, "messages.0"),
-        ({"messages": [{"role": "tool", "tool_call_id": "c", "content": "x"}]}, "messages[0].tool"),
-        ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages.0"),
-        ({"functions": [{"name": "x"}]}, "functions"),
-        ({"modalities": ["text", "audio"]}, "modalities"),
-        ({"max_tokens": 1, "max_completion_tokens": 1}, "max_tokens"),
-        ({"tools": [{"type": "function", "function": {}}]}, "tools.0.function.function.name"),
-        ({"tool_choice": "required"}, "tool_choice"),
-        ({"web_search_options": {}}, "tools[0].type"),
-        ({"top_logprobs": 3}, "top_logprobs"),
-    ],
-)
+INVALID: list[tuple[Json, str]] = [
+    ({"n": 2}, "n"),
+    ({"messages": []}, "messages"),
+    ({"messages": [{"role": "wizard", "content": "x"}]}, "messages.0"),
+    ({"messages": [{"role": "tool", "tool_call_id": "c", "content": "x"}]}, "messages[0].tool"),
+    ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages.0"),
+    ({"functions": [{"name": "x"}]}, "functions"),
+    ({"modalities": ["text", "audio"]}, "modalities"),
+    ({"max_tokens": 1, "max_completion_tokens": 1}, "max_tokens"),
+    ({"tools": [{"type": "function", "function": {}}]}, "tools.0.function.function.name"),
+    ({"tool_choice": "required"}, "tool_choice"),
+    ({"web_search_options": {}}, "tools[0].type"),
+    ({"top_logprobs": 3}, "top_logprobs"),
+]
+
+
+@pytest.mark.parametrize(("options", "param"), INVALID)
 async def test_an_invalid_request_is_refused_with_its_parameter(options: Json, param: str) -> None:
     async with served(says("never")) as (client, puppet):
         with pytest.raises(BadRequestError) as refused:
-            await client.chat.completions.create(
-                **{"model": "puppet", "messages": ask(), **options}
-            )
+            await complete(client, **options)
 
     assert str(refused.value.param).startswith(param)
     assert puppet.requests == []
@@ -332,7 +332,7 @@ async def test_an_invalid_request_is_refused_with_its_parameter(options: Json, p
 async def test_an_unknown_model_is_not_found() -> None:
     async with served(says("never")) as (client, _):
         with pytest.raises(NotFoundError, match="there is puppet"):
-            await client.chat.completions.create(model="other", messages=ask())
+            await complete(client, model="other")
 
 
 async def test_unknown_parameters_are_named_in_a_header_and_in_the_log(
@@ -341,7 +341,8 @@ async def test_unknown_parameters_are_named_in_a_header_and_in_the_log(
     """The names come from the client: none of them can end the line of a header or of a log."""
     async with served(says("ok")) as (client, _):
         with caplog.at_level(logging.WARNING):
-            raw = await client.chat.completions.with_raw_response.create(
+            raw_completions: Any = client.chat.completions.with_raw_response
+            raw = await raw_completions.create(
                 model="puppet",
                 messages=ask(),
                 extra_body={"top_k": 3, "wild\r\nSet-Cookie": 1, "absent": None},
@@ -367,9 +368,10 @@ async def test_a_web_search_is_run_and_its_pages_are_cited(tmp_path: Any) -> Non
     web = [WebFolder(tmp_path, "https://shop.example")]
     async with served(searches, web=web) as (client, _):
         options: Any = {"model": "puppet", "messages": ask(), "web_search_options": {}}
-        whole = await client.chat.completions.create(**options)
-        stream: Any = await client.chat.completions.create(**options, stream=True)
-        deltas = [chunk.choices[0].delta.to_dict() async for chunk in stream]
+        whole = await complete(client, **options)
+        streamed = await chunks(client, **options)
+
+    deltas: list[Json] = [chunk.choices[0].delta.to_dict() for chunk in streamed]
 
     message = whole.choices[0].message
     [annotation] = message.annotations or []
@@ -379,8 +381,8 @@ async def test_a_web_search_is_run_and_its_pages_are_cited(tmp_path: Any) -> Non
     assert message.content.startswith("Let me look.\n\nUntil nine")
     assert cited.url in message.content[cited.start_index : cited.end_index]
     assert "".join(delta.get("content") or "" for delta in deltas) == message.content
-    [streamed] = [note for delta in deltas for note in delta.get("annotations", [])]
-    assert streamed["url_citation"]["start_index"] == cited.start_index
+    [annotated] = [note for delta in deltas for note in delta.get("annotations", [])]
+    assert annotated["url_citation"]["start_index"] == cited.start_index
 
 
 async def test_stored_completions_can_be_listed_read_changed_and_deleted() -> None:
@@ -408,15 +410,12 @@ async def test_stored_completions_can_be_listed_read_changed_and_deleted() -> No
 
 
 async def test_the_stream_on_the_wire_has_data_lines_and_an_end() -> None:
-    async with listening(says("ok")) as place:
-        from httpx2 import AsyncClient
-
-        async with AsyncClient() as http:
-            answer = await http.post(
-                f"{place.url}/chat/completions",
-                json={"model": "puppet", "messages": ask(), "stream": True},
-                headers={"authorization": f"Bearer {SECRET}"},
-            )
+    async with listening(says("ok")) as place, AsyncClient() as http:
+        answer = await http.post(
+            f"{place.url}/chat/completions",
+            json={"model": "puppet", "messages": ask(), "stream": True},
+            headers={"authorization": f"Bearer {SECRET}"},
+        )
 
     assert answer.headers["content-type"].startswith("text/event-stream")
     *lines, end = [line for line in answer.text.split("\n\n") if line]

@@ -11,6 +11,7 @@ from starlette.routing import Mount
 
 from toolcrib.embedded.http.chat import ChatRoutes
 from toolcrib.embedded.http.containers import ContainerRoutes
+from toolcrib.embedded.http.conversations import ConversationRoutes
 from toolcrib.embedded.http.files import FileRoutes
 from toolcrib.embedded.http.responses import ResponseRoutes
 from toolcrib.embedded.http.vector_stores import VectorStoreRoutes
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
 
 def create_provider_app(provider: EmbeddedProvider) -> Starlette:
     """All routes of a provider, without authentication: the server adds it."""
-    parts = (ResponseRoutes, ChatRoutes, FileRoutes, ContainerRoutes, VectorStoreRoutes)
+    parts = (
+        ResponseRoutes,
+        ChatRoutes,
+        ConversationRoutes,
+        FileRoutes,
+        ContainerRoutes,
+        VectorStoreRoutes,
+    )
     routes = [route for part in parts for route in part(provider).routes]
     app = Starlette(
         routes=[Mount("/v1", routes=routes)],

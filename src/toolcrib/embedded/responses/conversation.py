@@ -331,22 +331,37 @@ async def read_history(
     previous_id: str | None,
     access: ResourceAccess,
     recent: HistoryCache | None = None,
+    conversation_items: Sequence[StoredItem] | None = None,
 ) -> RequestHistory:
-    """Read the conversation that a request continues. Raises `ApiFault`, also for a response or an
-    item that the principal may not see.
+    """Read the conversation that a request continues: after a response, or after the items of a
+    stored conversation. Raises `ApiFault`, also for a response or an item that the principal may
+    not see.
     """
-    before = recent.chain(previous_id) if recent and previous_id else None
+    before, param = conversation_items, "conversation"
+    if before is None:
+        before = recent.chain(previous_id) if recent and previous_id else None
+        param = "previous_response_id"
     is_stored = before is None
     if before is None:
         before = await repository.chain(previous_id, access) if previous_id else []
-    inputs = [
-        await _resolved(repository, item, access, f"input[{at}]") for at, item in enumerate(items)
-    ]
+    inputs = await resolved_items(repository, items, access)
     answers = {item.id: item.answer for item in (*before, *inputs) if item.answer}
     conversation = ResponseConversation(answers.get)
-    conversation.read((item.body for item in before), "previous_response_id")
+    conversation.read((item.body for item in before), param)
     conversation.read(item.body for item in inputs)
     return RequestHistory(conversation, _restored(answers), before, inputs, is_stored)
+
+
+async def resolved_items(
+    repository: ResponseRepository,
+    items: Sequence[Item],
+    access: ResourceAccess,
+    param: str = "input",
+) -> list[StoredItem]:
+    """Complete the items of a request. Raises `ApiFault` for a reference to a missing item."""
+    return [
+        await _resolved(repository, item, access, f"{param}[{at}]") for at, item in enumerate(items)
+    ]
 
 
 async def _resolved(

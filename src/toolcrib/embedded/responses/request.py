@@ -33,7 +33,6 @@ Included = Literal[
 """All values of the API but the token probabilities, which no backend reports."""
 
 UNSUPPORTED: Final = {
-    "conversation": "use previous_response_id, or send the items again",
     "prompt": "there are no stored prompts here; send the instructions",
     "context_management": "send a shorter conversation, or ask for /responses/compact",
 }
@@ -48,6 +47,13 @@ class TextOptions:
     verbosity: str | None = None
 
 
+@checked(frozen=True, config=ConfigDict(extra="ignore", strict=True))
+class ConversationReference:
+    """A conversation by its id."""
+
+    id: str
+
+
 @checked(frozen=True, config=_CONFIG)
 class ResponseRequest:
     """The parameters of a request. An unknown one is an error."""
@@ -59,6 +65,7 @@ class ResponseRequest:
     tool_choice: str | dict[str, Any] | None = None
     text: TextOptions | None = None
     previous_response_id: str | None = None
+    conversation: str | ConversationReference | None = None
     include: list[Included] | None = None
     metadata: Metadata | None = None
     max_output_tokens: Annotated[int, Ge(1)] | None = None
@@ -91,6 +98,15 @@ class ResponseRequest:
     def items(self) -> list[Item]:
         """The input as items."""
         return items_of(self.input)
+
+    @property
+    def conversation_id(self) -> str | None:
+        """The id of the conversation that the response continues."""
+        match self.conversation:
+            case ConversationReference(id=conversation_id):
+                return conversation_id
+            case conversation_id:
+                return conversation_id
 
     def includes(self, what: str) -> bool:
         """Whether the request includes an optional part of the output."""
@@ -148,7 +164,10 @@ def _fault_of(error: ValidationError) -> ApiFault:
 
 
 def _checked_together(request: ResponseRequest) -> ResponseRequest:
-    if not request.items and request.previous_response_id is None:
+    if request.previous_response_id is not None and request.conversation is not None:
+        message = "Give one of 'previous_response_id' and 'conversation', not both."
+        raise invalid(message, "conversation", "mutually_exclusive_parameters")
+    if not request.items and request.previous_response_id is None and not request.conversation:
         raise invalid("One of 'input' or 'previous_response_id' must be given.", "input")
     if request.background and not request.is_stored:
         raise invalid("A background response must be stored: leave out 'store'.", "store")
@@ -200,11 +219,13 @@ def new_response(
     if request.text and request.text.verbosity:
         text["verbosity"] = request.text.verbosity
     reasoning = request.reasoning or {}
+    conversation_id = request.conversation_id
     return {
         "id": new_id("resp"),
         "object": "response",
         "created_at": int(now),
         "completed_at": None,
+        "conversation": {"id": conversation_id} if conversation_id else None,
         "status": "queued" if request.background else "in_progress",
         "background": bool(request.background),
         "error": None,

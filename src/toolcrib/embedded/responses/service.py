@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never, cast, runtime_checkable
 
@@ -47,6 +47,11 @@ if TYPE_CHECKING:
     from toolcrib.egress import EgressPolicy
     from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.backend import BackendInput, ModelBackend
+    from toolcrib.embedded.conversations.repository import (
+        ConversationLock,
+        ConversationRepository,
+    )
+    from toolcrib.embedded.responses.conversation import StoredItem
     from toolcrib.embedded.responses.repository import ResponseRepository
     from toolcrib.embedded.responses.tools import HostedKinds
 
@@ -116,7 +121,9 @@ class ResponseService:
         repository: ResponseRepository,
         clock: Clock,
         egress: EgressPolicy,
+        conversations: ConversationRepository,
     ) -> None:
+        self._conversations = conversations
         self._backends = backends
         self._kinds = kinds
         self._repository = repository
@@ -151,12 +158,15 @@ class ResponseService:
         read_format(request.text)
         self._kinds.check(request)
         await self._kinds.check_resources(request, access)
-        history = await read_history(
-            self._repository, request.items, request.previous_response_id, access, recent
-        )
-        response = new_response(request, self._clock(), backend_metadata(backend))
-        if request.is_stored:
-            await self._repository.begin(response, _request_of(body), history, access.owner)
+        conversation = await self._conversations.lock(request.conversation_id, access)
+        try:
+            history = await self._history(request, access, recent)
+            response = new_response(request, self._clock(), backend_metadata(backend))
+            if request.is_stored:
+                await self._repository.begin(response, _request_of(body), history, access.owner)
+        except BaseException:
+            conversation.release()
+            raise
         writer = ResponseWriter(response, EventLog())
         writer.begin()
         context = RequestContext(writer, access, tuple(history.conversation.items))
@@ -165,7 +175,9 @@ class ResponseService:
         else:
             work = _unasked()
         answer_task = asyncio.create_task(work)
-        task = asyncio.create_task(self._finish(writer, request, answer_task))
+        task = asyncio.create_task(
+            self._finish(writer, request, answer_task, conversation, history.input_items)
+        )
         active = ActiveResponse(writer, history, answer_task, task, access.owner)
         self._active[response["id"]] = active
         return active
@@ -187,9 +199,7 @@ class ResponseService:
         request = read_request({"model": next(iter(self._backends)), **sent})
         backend = self._backend(request.model)
         self._kinds.check(request)
-        history = await read_history(
-            self._repository, request.items, request.previous_response_id, access
-        )
+        history = await self._history(request, access)
         return await count_tokens(backend, request, history.conversation.history)
 
     async def retrieve(
@@ -246,6 +256,19 @@ class ResponseService:
         """Cancel all active responses and wait until they are stored."""
         await asyncio.gather(*(active.stop() for active in list(self._active.values())))
 
+    async def _history(
+        self,
+        request: ResponseRequest,
+        access: ResourceAccess,
+        recent: HistoryCache | None = None,
+    ) -> RequestHistory:
+        before = None
+        if request.conversation_id is not None:
+            before = await self._conversations.stored_items(request.conversation_id, access)
+        return await read_history(
+            self._repository, request.items, request.previous_response_id, access, recent, before
+        )
+
     def _stored(self, response_id: str, access: ResourceAccess) -> ActiveResponse | None:
         """An active response that is stored; clients cannot retrieve any other. Raises `ApiFault`
         for one that the principal may not see.
@@ -273,10 +296,14 @@ class ResponseService:
         writer: ResponseWriter,
         request: ResponseRequest,
         answer_task: asyncio.Task[tuple[str, dict[str, Any]]],
+        conversation: ConversationLock,
+        input_items: Sequence[StoredItem],
     ) -> None:
         status, changes = await _outcome(writer, answer_task)
         last = writer.end(status, self._clock(), **changes)
         try:
+            if status in ("completed", "incomplete"):
+                await conversation.append([*input_items, *writer.output_items])
             if request.is_stored:
                 events = [*writer.log.events, *last] if request.background else []
                 await self._repository.finish(writer.response, writer.answers, events)
@@ -284,6 +311,7 @@ class ResponseService:
             logger.exception("response %s could not be stored", writer.response["id"])
             last = writer.end("failed", self._clock(), error=_error(UNKEPT))
         finally:
+            conversation.release()
             self._active.pop(writer.response["id"], None)
             writer.log.end(last)
 
