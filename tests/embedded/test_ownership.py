@@ -71,7 +71,16 @@ async def made_by_alice(shared: SharedProvider) -> dict[str, str]:
     response = await made(
         "/responses", json={"model": "puppet", "input": SECRET, "background": True}
     )
+    said = {"role": "user", "content": SECRET}
+    completion = await made(
+        "/chat/completions", json={"model": "puppet", "messages": [said], "store": True}
+    )
+    conversation = await made("/conversations", json={"items": [said]})
+    items = await made(f"/conversations/{conversation['id']}/items", json={"items": [said]})
     return {
+        "completion_id": completion["id"],
+        "conversation_id": conversation["id"],
+        "item_id": items["data"][0]["id"],
         "file_id": file["id"],
         "store_id": store["id"],
         "batch_id": batch["id"],
@@ -93,6 +102,11 @@ BODIES: dict[tuple[str, str], Json] = {
     ("POST", "/vector_stores/{store_id}/files/{file_id}"): {"json": {"attributes": {"a": "b"}}},
     ("POST", "/vector_stores/{store_id}/file_batches"): {"json": {"file_ids": ["{file_id}"]}},
     ("POST", "/vector_stores/{store_id}/search"): {"json": {"query": "code"}},
+    ("POST", "/chat/completions/{completion_id}"): {"json": {"metadata": {"a": "b"}}},
+    ("POST", "/conversations/{conversation_id}"): {"json": {"metadata": {"a": "b"}}},
+    ("POST", "/conversations/{conversation_id}/items"): {
+        "json": {"items": [{"role": "user", "content": "x"}]}
+    },
     ("POST", "/containers/{container_id}/files"): {"json": {"file_id": "{file_id}"}},
 }
 """The bodies of the routes that need one."""
@@ -104,6 +118,9 @@ OPEN_ROUTES = {
     ("GET", "/vector_stores"),
     ("POST", "/containers"),
     ("GET", "/containers"),
+    ("POST", "/chat/completions"),
+    ("GET", "/chat/completions"),
+    ("POST", "/conversations"),
     ("POST", "/responses"),
     ("WEBSOCKET", "/responses"),
     ("POST", "/responses/compact"),
@@ -177,7 +194,7 @@ def _neutral(text: str, known: dict[str, str]) -> str:
     return text
 
 
-@pytest.mark.parametrize("path", ["/files", "/vector_stores", "/containers"])
+@pytest.mark.parametrize("path", ["/files", "/vector_stores", "/containers", "/chat/completions"])
 async def test_a_list_shows_ones_own(shared: SharedProvider, path: str) -> None:
     """Nobody lists what belongs to others, except an admin or an auditor who asks for it."""
     await made_by_alice(shared)

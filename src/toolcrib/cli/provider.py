@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -88,6 +88,17 @@ def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSearchSource]
     return sources
 
 
+def aliases_of(pairs: Sequence[str]) -> dict[str, str]:
+    """Read the aliases of the options. Raises `UsageError`."""
+    aliases: dict[str, str] = {}
+    for pair in pairs:
+        alias, _, model = pair.partition("=")
+        if not alias or not model:
+            raise UsageError(f"--alias {pair[:80]!r}: write NAME=MODEL, such as gpt-5=qwen3")
+        aliases[alias] = model
+    return aliases
+
+
 DEFAULT_PORT: Final = 8421
 
 
@@ -140,6 +151,15 @@ AllowEgress = Annotated[
         help="An internal host, host:port or network that requests may name; may be repeated.",
     ),
 ]
+Aliases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--alias", metavar="NAME=MODEL", help="Another name of the model; may be repeated."
+    ),
+]
+AnyModel = Annotated[
+    bool, typer.Option("--any-model", help="Answer whatever model a client names, with a warning.")
+]
 ShowToken = Annotated[bool, typer.Option("--show-token", help="Print the token on stdout.")]
 
 if TYPE_CHECKING:
@@ -166,6 +186,8 @@ def provider(
     allow_network: AllowNetwork = False,
     allow_unconfined: AllowUnconfined = False,
     allow_egress: AllowEgress = None,
+    alias: Aliases = None,
+    any_model: AnyModel = False,
     show_token: ShowToken = False,
     log_level: LogLevelOption = None,
     log_format: LogFormatOption = "text",
@@ -195,6 +217,8 @@ def provider(
             allow_network=allow_network,
             allow_unconfined=allow_unconfined,
             allow_egress=allow_egress or (),
+            aliases=aliases_of(alias or ()),
+            any_model=any_model,
         )
         if show_token:
             show(_secret(server))
@@ -218,6 +242,8 @@ def _create(
     allow_network: bool,
     allow_unconfined: bool,
     allow_egress: Sequence[str],
+    aliases: Mapping[str, str],
+    any_model: bool,
 ) -> EmbeddedProvider:
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.search.embedder import MiniLmEmbedder
@@ -231,6 +257,8 @@ def _create(
         allow_network=allow_network,
         allow_unconfined=allow_unconfined,
         allow_egress=allow_egress,
+        aliases=aliases,
+        any_model=any_model,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 MessageRole: TypeAlias = Literal["system", "developer", "user", "assistant"]
 ToolChoiceMode: TypeAlias = Literal["auto", "none", "required"]
@@ -113,6 +113,18 @@ class BackendRequest:
     temperature: float | None = None
     top_p: float | None = None
     sampling: Sampling = DEFAULT_SAMPLING
+    top_logprobs: int | None = None
+    """With a number, each token of the text needs its probability, and so many likely others need
+    theirs. Only a `LogprobBackend` is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """The logarithm of a token's probability, and the most likely tokens at its place."""
+
+    token: str
+    logprob: float
+    top: tuple[TokenLogprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +132,7 @@ class BackendText:
     """A piece of the answer's text. `[S1]` in it cites the source with that mark."""
 
     text: str
+    logprobs: tuple[TokenLogprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +188,29 @@ class ModelBackend(Protocol):
     async def aclose(self) -> None:
         """Release the backend's resources."""
         ...
+
+
+@runtime_checkable
+class ImageReader(Protocol):
+    """A backend whose model reads images, if `reads_images` is true."""
+
+    @property
+    def reads_images(self) -> bool: ...
+
+
+@runtime_checkable
+class LogprobBackend(Protocol):
+    """A backend that reports the probabilities of tokens, if `has_logprobs` is true."""
+
+    @property
+    def has_logprobs(self) -> bool: ...
+
+
+def reads_images(backend: ModelBackend) -> bool:
+    """Whether the model of a backend reads images."""
+    return isinstance(backend, ImageReader) and backend.reads_images
+
+
+def has_logprobs(backend: ModelBackend) -> bool:
+    """Whether a backend reports the probabilities of tokens."""
+    return isinstance(backend, LogprobBackend) and backend.has_logprobs

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolcrib.clock import SYSTEM_CLOCK
 from toolcrib.egress import EgressPolicy
+from toolcrib.embedded.backend_names import BackendNames
 from toolcrib.embedded.chat.repository import CompletionRepository
 from toolcrib.embedded.chat.service import ChatService
 from toolcrib.embedded.containers.repository import ContainerRepository
@@ -55,7 +56,8 @@ class EmbeddedProvider:
     lists the sources of web search, and `embedder` adds vector search. Containers get a network
     only with `allow_network`, and code runs without a sandbox only with `allow_unconfined`. What a
     request chooses to connect to must be a public address or in `allow_egress`: hosts, `host:port`
-    or networks.
+    or networks. `aliases` are other names of models; with `any_model` the first backend answers
+    for every name.
     """
 
     def __init__(
@@ -70,12 +72,12 @@ class EmbeddedProvider:
         allow_network: bool = False,
         allow_unconfined: bool = False,
         allow_egress: Iterable[str] = (),
+        aliases: Mapping[str, str] | None = None,
+        any_model: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         listed = list(backends) if isinstance(backends, Sequence) else [backends]
-        self._backends: Mapping[str, ModelBackend] = {backend.name: backend for backend in listed}
-        if len(self._backends) != len(listed) or not listed:
-            raise UsageError("a provider needs at least one backend, and their names must differ")
+        self._names = BackendNames(listed, aliases, any_model=any_model)
         self._data = data
         self._shared_files = shared_files
         self._kinds = kinds
@@ -135,7 +137,7 @@ class EmbeddedProvider:
         self._stack.callback(claim_folder(Path(folder)).close)
         database = Database(Path(folder) / "provider.sqlite3")
         self._stack.callback(database.close)
-        for backend in self._backends.values():
+        for backend in self._names.backends:
             self._stack.push_async_callback(backend.aclose)
         self.files = FileRepository(
             database, Path(folder) / "files", self._clock, self._shared_files
@@ -170,7 +172,7 @@ class EmbeddedProvider:
         repository = ResponseRepository(database)
         self.conversations = ConversationRepository(database, repository, self._clock)
         responses = ResponseService(
-            self._backends, kinds, repository, self._clock, self._egress, self.conversations
+            self._names, kinds, repository, self._clock, self._egress, self.conversations
         )
         self._stack.push_async_callback(responses.close)
         await responses.recover()
@@ -190,11 +192,8 @@ class EmbeddedProvider:
 
     @property
     def models(self) -> list[dict[str, Any]]:
-        """The models of the backends, as `/v1/models` lists them."""
-        return [
-            {"id": name, "object": "model", "created": self._started_at, "owned_by": "toolcrib"}
-            for name in self._backends
-        ]
+        """The models of the backends and their aliases, as `/v1/models` lists them."""
+        return self._names.resources(self._started_at)
 
     @cached_property
     def app(self) -> Any:

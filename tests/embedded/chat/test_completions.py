@@ -14,7 +14,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import BaseModel
 
 from tests.embedded.provider_server import SECRET, listening
-from tests.embedded.scripted_provider import served
+from tests.embedded.scripted_provider import Puppet, served
 from toolcrib.embedded import (
     BackendCall,
     BackendCallResult,
@@ -25,7 +25,9 @@ from toolcrib.embedded import (
     BackendRequest,
     BackendText,
     BackendUsage,
+    EmbeddedProvider,
     ProposedCall,
+    TokenLogprob,
     Truncation,
 )
 from toolcrib.embedded.web.folder import WebFolder
@@ -129,7 +131,7 @@ async def test_the_backend_gets_every_role_with_its_content() -> None:
         BackendMessage("developer", "Be kind."),
         BackendMessage("user", "Look.", (PIXEL,)),
         BackendCall("call_weather_1", "weather", '{"place": "Bonn"}'),
-        BackendCall("call_patch_1", "patch", "x"),
+        BackendCall("call_patch_1", "patch", '{"input": "x"}'),
         BackendCallResult("call_weather_1", "weather", "rain"),
         BackendCallResult("call_patch_1", "patch", "done"),
         BackendMessage("assistant", "It rains."),
@@ -349,8 +351,41 @@ async def test_unknown_parameters_are_named_in_a_header_and_in_the_log(
             )
 
     warning = raw.headers["toolcrib-warning"]
-    assert warning == "unknown parameters without effect: top_k, wild??Set-Cookie"
+    assert warning == "ignored parameters: top_k, wild??Set-Cookie"
     assert warning in caplog.text
+
+
+class Thoughtful(Puppet):
+    """A backend that knows how likely its tokens are."""
+
+    has_logprobs = True
+
+
+async def test_the_probabilities_of_tokens_are_shown_if_the_backend_has_them() -> None:
+    likely = TokenLogprob("Yes", -0.1, (TokenLogprob("No", -2.5),))
+
+    def script(_: BackendRequest) -> Sequence[BackendOutput]:
+        return [BackendText("Yes", (likely,))]
+
+    backend = Thoughtful(script)
+    async with EmbeddedProvider(backend) as provider:
+        client: AsyncOpenAI = provider.client()
+        whole = await complete(client, logprobs=True, top_logprobs=1)
+        streamed = await chunks(client, logprobs=True, top_logprobs=1)
+        without = await complete(client)
+    async with served(says("ok")) as (client, _):
+        with pytest.raises(BadRequestError, match="probabilities"):
+            await complete(client, logprobs=True)
+
+    assert backend.requests[0].top_logprobs == 1
+    shown = [choice.logprobs for chunk in streamed for choice in chunk.choices if choice.logprobs]
+    for logprobs in (whole.choices[0].logprobs, *shown):
+        assert logprobs is not None
+        [token] = logprobs.content or []
+        assert (token.token, token.logprob) == ("Yes", -0.1)
+        assert [each.token for each in token.top_logprobs] == ["No"]
+    assert len(shown) == 1
+    assert without.choices[0].logprobs is None
 
 
 async def test_a_web_search_is_run_and_its_pages_are_cited(tmp_path: Any) -> None:

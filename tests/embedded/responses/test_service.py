@@ -290,7 +290,17 @@ async def test_an_answer_that_is_cut_is_incomplete() -> None:
         ({"input": "x", "tools": [function("a"), function("a")]}, "Two tools"),
         ({"input": "x", "text": {"format": {"type": "json_schema", "name": "a"}}}, "schema"),
         ({"input": "x", "background": True, "store": False}, "must be stored"),
-        ({"input": "x", "extra_body": {"colour": "red"}}, "Unknown parameter: 'colour'"),
+        ({"input": "x", "extra_body": {"messages": []}}, "send 'input'"),
+        ({"input": "x", "extra_body": {"response_format": {}}}, "text.format"),
+        ({"input": "x", "extra_body": {"stop": ["."]}}, "no stop sequences"),
+        (
+            {
+                "input": "x",
+                "moderation": {"model": "m", "policy": {"output": {"mode": "block"}}},
+            },
+            "No content is blocked here",
+        ),
+        ({"input": "x", "top_logprobs": 2}, "no token probabilities"),
         (
             {"input": [{"type": "function_call_output", "call_id": "c", "output": "1"}]},
             "No tool call found",

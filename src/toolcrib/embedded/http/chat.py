@@ -47,7 +47,7 @@ class ChatRoutes:
 
     async def _create(self, request: Request) -> Response:
         completion = await self._provider.chat.create(await read_json(request), access_of(request))
-        headers = warning_headers(completion.sent.unknown)
+        headers = warning_headers(completion.sent.unknown, completion.active.warnings)
         if completion.sent.request.stream:
             return chunk_stream(until_left(completion.active, completion.chunks()), headers)
         await until_finished(request, completion.active)

@@ -15,13 +15,14 @@ _LONGEST: Final = 60
 _UNPRINTABLE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
 
-def warning_headers(unknown: Sequence[str]) -> dict[str, str]:
-    """Log the parameters that nobody here knows, and name them in a header. The client chose the
-    names: they are cut, and hold no character that could end a line.
+def warning_headers(unknown: Sequence[str], others: Sequence[str] = ()) -> dict[str, str]:
+    """Log the parameters that nobody here knows, and name them in a header with the other warnings.
+    The client chose the names: they are cut, and hold no character that could end a line.
     """
-    if not unknown:
-        return {}
-    names = ", ".join(_UNPRINTABLE.sub("?", name[:_LONGEST]) for name in unknown[:MAX_NAMES])
-    message = f"unknown parameters without effect: {names}"
-    logger.warning("%s", message)
-    return {WARNING_HEADER: message}
+    warnings = list(others)
+    if unknown:
+        names = ", ".join(_UNPRINTABLE.sub("?", name[:_LONGEST]) for name in unknown[:MAX_NAMES])
+        warnings.insert(0, f"ignored parameters: {names}")
+        logger.warning("%s", warnings[0])
+    text = "; ".join(warnings).encode("ascii", "replace").decode()
+    return {WARNING_HEADER: text} if text else {}

@@ -19,6 +19,13 @@ from toolcrib.embedded.backend import (
 from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.responses.citations import CitationSources
+from toolcrib.embedded.responses.client_tools import (
+    APPLY_PATCH,
+    LOADING_ITEMS,
+    TOOL_SEARCH,
+    flat_name,
+    loaded_tools,
+)
 from toolcrib.embedded.responses.compaction import read_compaction
 from toolcrib.embedded.responses.request import Item
 from toolcrib.embedded.tools.tool import CitationSource
@@ -38,12 +45,19 @@ HOSTED_ITEMS: Final = {
     "code_interpreter_call": "python",
     "mcp_call": "",
     "shell_call": "shell",
+    "tool_search_call": TOOL_SEARCH,
+    "image_generation_call": "image_generation",
 }
 """By the type of a hosted call: the tool name in the history. An MCP call carries its own."""
 
-_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
+_CALLS: Final = frozenset({"function_call", "custom_tool_call", "apply_patch_call"})
 _OUTPUTS: Final = frozenset(
-    {"function_call_output", "custom_tool_call_output", "shell_call_output"}
+    {
+        "function_call_output",
+        "custom_tool_call_output",
+        "shell_call_output",
+        "apply_patch_call_output",
+    }
 )
 
 Recall = Callable[[str], Mapping[str, Any] | None]
@@ -79,25 +93,61 @@ class ResponseConversation:
             return [self._called(item, param)]
         if kind in _OUTPUTS:
             return self._answered(item, param)
+        if kind in LOADING_ITEMS:
+            return self._loaded(item, param)
+        if kind == "tool_search_call" and item.get("execution") != "server":
+            return [self._searched(item, param)]
         if kind in HOSTED_ITEMS:
             return self._hosted(item, HOSTED_ITEMS[kind] or _mcp_name(item))
         raise invalid(f"Unknown type of item: {str(kind)[:80]!r}.", f"{param}.type")
 
     def _called(self, item: Item, param: str) -> BackendCall:
-        call_id, name = _text(item, "call_id", param), _text(item, "name", param)
+        call_id = _text(item, "call_id", param)
+        match item["type"]:
+            case "apply_patch_call":
+                name, arguments = APPLY_PATCH, json.dumps(item.get("operation"))
+            case "custom_tool_call":
+                name = _call_name(item, param)
+                arguments = json.dumps({"input": _text(item, "input", param)}, ensure_ascii=False)
+            case _:
+                name, arguments = _call_name(item, param), _text(item, "arguments", param)
         self._names[call_id] = name
-        key = "arguments" if item["type"] == "function_call" else "input"
-        return BackendCall(call_id, name, _text(item, key, param))
+        return BackendCall(call_id, name, arguments)
+
+    def _searched(self, item: Item, param: str) -> BackendCall:
+        call_id = _text(item, "call_id", param)
+        self._names[call_id] = TOOL_SEARCH
+        return BackendCall(call_id, TOOL_SEARCH, json.dumps(item.get("arguments")))
+
+    def _loaded(self, item: Item, param: str) -> list[BackendInput]:
+        """Tools that an item brings. Those of the client's own search are its result; a search of
+        the provider has its result with the call.
+        """
+        tools = loaded_tools(item, param)
+        if item["type"] == "additional_tools" or item.get("execution") == "server":
+            return []
+        call_id = self._known_call(item, param)
+        shown = [f"{tool.declaration.name}: {tool.declaration.description}" for tool in tools]
+        text = "\n".join(["These tools can be called now:", *shown]) if shown else "No tool fits."
+        return [BackendCallResult(call_id, TOOL_SEARCH, text)]
+
+    def _known_call(self, item: Item, param: str) -> str:
+        call_id = _text(item, "call_id", param)
+        if call_id not in self._names:
+            raise invalid(f"No tool call found for call_id {call_id[:80]!r}.", param)
+        return call_id
 
     def _answered(self, item: Item, param: str) -> list[BackendInput]:
-        call_id = _text(item, "call_id", param)
         if item["type"] == "shell_call_output":
             # An output with an id belongs to a hosted call, whose result came with the call.
             shell_output = json.dumps(item.get("output"))
+            call_id = _text(item, "call_id", param)
             return [] if item.get("id") else [BackendCallResult(call_id, "shell", shell_output)]
-        if call_id not in self._names:
-            raise invalid(f"No tool call found for call_id {call_id[:80]!r}.", param)
+        call_id = self._known_call(item, param)
         output = item.get("output")
+        if item["type"] == "apply_patch_call_output":
+            text = f"{item.get('status')}: {output}" if output else str(item.get("status"))
+            return [BackendCallResult(call_id, APPLY_PATCH, text)]
         text = output if isinstance(output, str) else _parts_text(output, f"{param}.output")
         return [BackendCallResult(call_id, self._names[call_id], text, _parsed(text))]
 
@@ -185,6 +235,11 @@ def _text(item: Item, key: str, param: str) -> str:
     return value
 
 
+def _call_name(item: Item, param: str) -> str:
+    name, namespace = _text(item, "name", param), item.get("namespace")
+    return flat_name(namespace if isinstance(namespace, str) else None, name)
+
+
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
@@ -204,6 +259,10 @@ def _shown_arguments(item: Item) -> Any:
             return {"queries": item.get("queries")}
         case "mcp_call":
             return _parsed(str(item.get("arguments"))) or {}
+        case "tool_search_call":
+            return item.get("arguments")
+        case "image_generation_call":
+            return {"prompt": item.get("revised_prompt")}
         case _:
             return item.get("action") or {}
 
@@ -221,6 +280,11 @@ _PREFIXES: Final = {
     "custom_tool_call_output": "ctco",
     "reasoning": "rs",
     "compaction": "cmp",
+    "apply_patch_call": "apc",
+    "apply_patch_call_output": "apco",
+    "tool_search_call": "tsc",
+    "tool_search_output": "tso",
+    "additional_tools": "at",
 }
 _WITH_STATUS: Final = frozenset(
     {
@@ -229,6 +293,10 @@ _WITH_STATUS: Final = frozenset(
         "function_call_output",
         "custom_tool_call",
         "custom_tool_call_output",
+        "apply_patch_call",
+        "apply_patch_call_output",
+        "tool_search_call",
+        "tool_search_output",
     }
 )
 
@@ -258,6 +326,8 @@ def whole_item(item: Item) -> Item:
         whole["content"] = _item_parts(item["content"], is_ours=item.get("role") == "assistant")
     if kind == "reasoning":
         whole.setdefault("summary", [])
+    if kind in ("tool_search_call", "tool_search_output"):
+        whole.setdefault("execution", "client")
     return whole
 
 

@@ -22,6 +22,8 @@ from toolcrib.embedded.backend import (
     BackendMessage,
     BackendRequest,
     Sampling,
+    has_logprobs,
+    reads_images,
 )
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.responses.compaction import compacted, read_compaction_request
@@ -29,8 +31,10 @@ from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistor
 from toolcrib.embedded.responses.loop import ResponseLoop
 from toolcrib.embedded.responses.repository import missing_response
 from toolcrib.embedded.responses.request import (
+    MAX_METADATA_VALUE,
     Item,
     ResponseRequest,
+    ignored_parameters,
     new_response,
     read_format,
     read_request,
@@ -39,7 +43,7 @@ from toolcrib.embedded.responses.request import (
 )
 from toolcrib.embedded.responses.writer import FINAL, ActiveResponse, EventLog, ResponseWriter
 from toolcrib.embedded.tools.tool import RequestContext
-from toolcrib.embedded.web.image import ImageReader, fetch_images
+from toolcrib.embedded.web.image import fetch_images
 from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     from toolcrib.egress import EgressPolicy
     from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.backend import BackendInput, ModelBackend
+    from toolcrib.embedded.backend_names import BackendNames, ChosenBackend
     from toolcrib.embedded.conversations.repository import (
         ConversationLock,
         ConversationRepository,
@@ -116,7 +121,7 @@ class ResponseService:
 
     def __init__(
         self,
-        backends: Mapping[str, ModelBackend],
+        names: BackendNames,
         kinds: HostedKinds,
         repository: ResponseRepository,
         clock: Clock,
@@ -124,7 +129,7 @@ class ResponseService:
         conversations: ConversationRepository,
     ) -> None:
         self._conversations = conversations
-        self._backends = backends
+        self._names = names
         self._kinds = kinds
         self._repository = repository
         self._clock = clock
@@ -154,14 +159,18 @@ class ResponseService:
         Without `is_answered` the backend is not called: the next response continues the input.
         """
         request = read_request(body)
-        backend = self._backend(request.model)
+        chosen = self._names.find(request.model)
+        backend = chosen.backend
+        warnings = _warnings(ignored_parameters(body), chosen)
+        _check_logprobs(request, backend)
         read_format(request.text)
         self._kinds.check(request)
         await self._kinds.check_resources(request, access)
         conversation = await self._conversations.lock(request.conversation_id, access)
         try:
             history = await self._history(request, access, recent)
-            response = new_response(request, self._clock(), backend_metadata(backend))
+            metadata = {**backend_metadata(backend), **_warning_metadata(warnings)}
+            response = new_response(request, self._clock(), backend.name, metadata)
             if request.is_stored:
                 await self._repository.begin(response, _request_of(body), history, access.owner)
         except BaseException:
@@ -178,7 +187,7 @@ class ResponseService:
         task = asyncio.create_task(
             self._finish(writer, request, answer_task, conversation, history.input_items)
         )
-        active = ActiveResponse(writer, history, answer_task, task, access.owner)
+        active = ActiveResponse(writer, history, answer_task, task, access.owner, warnings)
         self._active[response["id"]] = active
         return active
 
@@ -187,7 +196,7 @@ class ResponseService:
     ) -> dict[str, Any]:
         """Compact a conversation. Raises `ApiFault`."""
         request = read_compaction_request(body)
-        self._backend(request.model)
+        self._names.find(request.model)
         history = await read_history(
             self._repository, request.items, request.previous_response_id, access
         )
@@ -196,8 +205,8 @@ class ResponseService:
     async def count(self, body: object, access: ResourceAccess = PROCESS_ACCESS) -> int:
         """Count the input tokens of a request. Raises `ApiFault`."""
         sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
-        request = read_request({"model": next(iter(self._backends)), **sent})
-        backend = self._backend(request.model)
+        request = read_request({"model": self._names.backends[0].name, **sent})
+        backend = self._names.find(request.model).backend
         self._kinds.check(request)
         history = await self._history(request, access)
         return await count_tokens(backend, request, history.conversation.history)
@@ -279,18 +288,6 @@ class ResponseService:
         access.check(active.owner, missing_response(response_id))
         return active
 
-    def _backend(self, model: str) -> ModelBackend:
-        backend = self._backends.get(model)
-        if backend is None:
-            have = ", ".join(sorted(self._backends))
-            raise ApiFault(
-                404,
-                f"The model '{model[:80]}' does not exist here; there is {have}.",
-                code="model_not_found",
-                param="model",
-            )
-        return backend
-
     async def _finish(
         self,
         writer: ResponseWriter,
@@ -323,7 +320,7 @@ class ResponseService:
         history: RequestHistory,
         sampling: Sampling,
     ) -> tuple[str, dict[str, Any]]:
-        if isinstance(backend, ImageReader):
+        if reads_images(backend):
             await fetch_images(history.conversation.history, self._egress)
         async with AsyncExitStack() as stack:
             tools = await self._kinds.open(request, context, stack)
@@ -357,6 +354,30 @@ async def _outcome(
         case error:
             logger.error("response %s failed", writer.response["id"], exc_info=error)
             return "failed", {"error": _error("The provider failed; see its log.")}
+
+
+def _check_logprobs(request: ResponseRequest, backend: ModelBackend) -> None:
+    if request.logprob_count is not None and not has_logprobs(backend):
+        message = f"The model '{backend.name}' reports no token probabilities here: leave out "
+        raise invalid(
+            message + "'top_logprobs' and the include 'message.output_text.logprobs'.",
+            "top_logprobs" if request.top_logprobs else "include",
+            "unsupported_value",
+        )
+
+
+def _warnings(ignored: Sequence[str], chosen: ChosenBackend) -> tuple[str, ...]:
+    """What the client should know about its request, also written to the log."""
+    warnings = [] if chosen.warning is None else [chosen.warning]
+    if ignored:
+        warnings.append(f"ignored parameters: {', '.join(ignored)}")
+    for warning in warnings:
+        logger.warning("a request for a response: %s", warning)
+    return tuple(warnings)
+
+
+def _warning_metadata(warnings: Sequence[str]) -> dict[str, str]:
+    return {"toolcrib_warning": "; ".join(warnings)[:MAX_METADATA_VALUE]} if warnings else {}
 
 
 def backend_metadata(backend: ModelBackend) -> dict[str, str]:

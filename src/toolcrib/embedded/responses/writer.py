@@ -144,6 +144,7 @@ class ActiveResponse:
     answer_task: asyncio.Task[tuple[str, dict[str, Any]]]
     task: asyncio.Task[None]
     owner: str
+    warnings: tuple[str, ...] = ()
 
     async def stop(self) -> None:
         """Cancel the loop and wait until the response is stored."""
@@ -249,22 +250,3 @@ class ReasoningWriter:
             self._index, content=[{"type": "reasoning_text", "text": self._text}]
         )
         self._index, self._text = None, ""
-
-
-def write_client_call(
-    writer: ResponseWriter, name: str, arguments: str, *, is_freeform: bool
-) -> None:
-    """Write a call that the client must run."""
-    call: dict[str, Any] = {"call_id": new_id("call"), "name": name}
-    if is_freeform:
-        item = {"id": new_id("ctc"), "type": "custom_tool_call", **call, "input": ""}
-        index = writer.add_item(item)
-        writer.emit("custom_tool_call_input.delta", index, delta=arguments)
-        writer.emit("custom_tool_call_input.done", index, input=arguments)
-        writer.finish_item(index, input=arguments)
-        return
-    base = {"id": new_id("fc"), "type": "function_call", "status": "in_progress"}
-    index = writer.add_item({**base, **call, "arguments": ""})
-    writer.emit("function_call_arguments.delta", index, delta=arguments)
-    writer.emit("function_call_arguments.done", index, arguments=arguments)
-    writer.finish_item(index, arguments=arguments, status="completed")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final
 
 from toolcrib.egress import egress_client
 from toolcrib.embedded.backend import BackendMessage
@@ -29,14 +29,6 @@ MAX_BYTES_IN_ALL: Final = 50 * 1024 * 1024
 FETCH_SECONDS: Final = 30.0
 _MAX_REDIRECTS: Final = 5
 _FORMATS: Final = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
-
-
-@runtime_checkable
-class ImageReader(Protocol):
-    """A backend whose model reads images."""
-
-    @property
-    def reads_images(self) -> bool: ...
 
 
 async def fetch_images(history: list[BackendInput], egress: EgressPolicy) -> None:
