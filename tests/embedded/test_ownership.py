@@ -71,6 +71,10 @@ async def made_by_alice(shared: SharedProvider) -> dict[str, str]:
     response = await made(
         "/responses", json={"model": "puppet", "input": SECRET, "background": True}
     )
+    announced = {"filename": "a", "bytes": 1, "mime_type": "text/plain", "purpose": "user_data"}
+    begun = await made("/uploads", json=announced)
+    piece = await made(f"/uploads/{begun['id']}/parts", files={"data": b"x"})
+    fresh = await made("/uploads", json=announced)
     said = {"role": "user", "content": SECRET}
     completion = await made(
         "/chat/completions", json={"model": "puppet", "messages": [said], "store": True}
@@ -78,6 +82,9 @@ async def made_by_alice(shared: SharedProvider) -> dict[str, str]:
     conversation = await made("/conversations", json={"items": [said]})
     items = await made(f"/conversations/{conversation['id']}/items", json={"items": [said]})
     return {
+        "upload_id": begun["id"],
+        "part_id": piece["id"],
+        "fresh_upload_id": fresh["id"],
         "completion_id": completion["id"],
         "conversation_id": conversation["id"],
         "item_id": items["data"][0]["id"],
@@ -94,6 +101,8 @@ def filled_in(path: str, ids: dict[str, str]) -> str:
     """A route's path with alice's ids in it."""
     if path.startswith("/containers/"):
         path = path.replace("{file_id}", "{container_file_id}")
+    if path.endswith("/parts"):
+        path = path.replace("{upload_id}", "{fresh_upload_id}")
     return path.format(**ids)
 
 
@@ -102,6 +111,8 @@ BODIES: dict[tuple[str, str], Json] = {
     ("POST", "/vector_stores/{store_id}/files/{file_id}"): {"json": {"attributes": {"a": "b"}}},
     ("POST", "/vector_stores/{store_id}/file_batches"): {"json": {"file_ids": ["{file_id}"]}},
     ("POST", "/vector_stores/{store_id}/search"): {"json": {"query": "code"}},
+    ("POST", "/uploads/{upload_id}/complete"): {"json": {"part_ids": ["{part_id}"]}},
+    ("POST", "/uploads/{upload_id}/parts"): {"files": {"data": "x"}},
     ("POST", "/chat/completions/{completion_id}"): {"json": {"metadata": {"a": "b"}}},
     ("POST", "/conversations/{conversation_id}"): {"json": {"metadata": {"a": "b"}}},
     ("POST", "/conversations/{conversation_id}/items"): {
@@ -121,6 +132,8 @@ OPEN_ROUTES = {
     ("POST", "/chat/completions"),
     ("GET", "/chat/completions"),
     ("POST", "/conversations"),
+    ("POST", "/embeddings"),
+    ("POST", "/uploads"),
     ("POST", "/responses"),
     ("WEBSOCKET", "/responses"),
     ("POST", "/responses/compact"),

@@ -18,6 +18,7 @@ from toolcrib.embedded.chat.service import ChatService
 from toolcrib.embedded.containers.repository import ContainerRepository
 from toolcrib.embedded.conversations.repository import ConversationRepository
 from toolcrib.embedded.database import Database, claim_folder
+from toolcrib.embedded.embeddings import EmbeddingService
 from toolcrib.embedded.file_repository import FileRepository
 from toolcrib.embedded.responses.repository import ResponseRepository
 from toolcrib.embedded.responses.service import ResponseService
@@ -29,6 +30,7 @@ from toolcrib.embedded.tools.file_search import FileSearchKind
 from toolcrib.embedded.tools.mcp import McpKind
 from toolcrib.embedded.tools.shell import ShellKind
 from toolcrib.embedded.tools.web_search import WebSearchKind
+from toolcrib.embedded.uploads.repository import UploadRepository
 from toolcrib.embedded.vector_stores.repository import VectorStoreRepository
 from toolcrib.embedded.web.folder import WebFolder
 from toolcrib.errors import UsageError
@@ -142,6 +144,7 @@ class EmbeddedProvider:
         self.files = FileRepository(
             database, Path(folder) / "files", self._clock, self._shared_files
         )
+        self.uploads = UploadRepository(database, Path(folder) / "uploads", self.files, self._clock)
         self.containers = ContainerRepository(
             database,
             Path(folder) / "containers",
@@ -176,6 +179,7 @@ class EmbeddedProvider:
         )
         self._stack.push_async_callback(responses.close)
         await responses.recover()
+        self.embeddings = EmbeddingService(self._embedder)
         self.chat = ChatService(responses, CompletionRepository(database))
         self._responses = responses
 
@@ -194,6 +198,14 @@ class EmbeddedProvider:
     def models(self) -> list[dict[str, Any]]:
         """The models of the backends and their aliases, as `/v1/models` lists them."""
         return self._names.resources(self._started_at)
+
+    @property
+    def embedding_models(self) -> list[dict[str, Any]]:
+        """The model of the embedder, if there is one, as `/v1/models` lists it."""
+        if self._embedder is None:
+            return []
+        base = {"object": "model", "created": self._started_at, "owned_by": "toolcrib"}
+        return [{"id": self._embedder.name, **base}]
 
     @cached_property
     def app(self) -> Any:

@@ -12,8 +12,10 @@ from starlette.routing import Mount
 from toolcrib.embedded.http.chat import ChatRoutes
 from toolcrib.embedded.http.containers import ContainerRoutes
 from toolcrib.embedded.http.conversations import ConversationRoutes
+from toolcrib.embedded.http.embeddings import EmbeddingRoutes
 from toolcrib.embedded.http.files import FileRoutes
 from toolcrib.embedded.http.responses import ResponseRoutes
+from toolcrib.embedded.http.uploads import UploadRoutes
 from toolcrib.embedded.http.vector_stores import VectorStoreRoutes
 from toolcrib.errors import ApiFault
 
@@ -27,7 +29,9 @@ def create_provider_app(provider: EmbeddedProvider) -> Starlette:
         ResponseRoutes,
         ChatRoutes,
         ConversationRoutes,
+        EmbeddingRoutes,
         FileRoutes,
+        UploadRoutes,
         ContainerRoutes,
         VectorStoreRoutes,
     )

@@ -216,12 +216,15 @@ class ResponseRoutes:
         items = await self._provider.responses.input_items(response_id, access_of(request))
         return page(request, items)
 
+    def _listed_models(self) -> list[dict[str, Any]]:
+        return [*self._provider.models, *self._provider.embedding_models]
+
     async def _models(self, request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": self._provider.models})
+        return JSONResponse({"object": "list", "data": self._listed_models()})
 
     async def _model(self, request: Request) -> Response:
         name = request.path_params["model"]
-        for model in self._provider.models:
+        for model in self._listed_models():
             if model["id"] == name:
                 return JSONResponse(model)
         raise ApiFault(404, f"The model '{name[:80]}' does not exist here.", code="model_not_found")
