@@ -160,7 +160,7 @@ OPEN_ROUTES = {
 def all_routes() -> list[tuple[str, str]]:
     """Every route of the provider, as it serves them."""
     provider: Any = EmbeddedProvider.__new__(EmbeddedProvider)
-    [mount] = provider.app.routes
+    mount, _ = provider.app.routes
     assert isinstance(mount, Mount)
     routes: list[tuple[str, str]] = []
     for route in mount.routes:

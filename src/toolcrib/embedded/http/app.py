@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Mount
+from starlette.routing import Match, Mount, Route
 
 from toolcrib.embedded.http.chat import ChatRoutes
 from toolcrib.embedded.http.containers import ContainerRoutes
@@ -37,11 +37,30 @@ def create_provider_app(provider: EmbeddedProvider) -> Starlette:
     )
     routes = [route for part in parts for route in part(provider).routes]
     app = Starlette(
-        routes=[Mount("/v1", routes=routes)],
-        exception_handlers={404: _nothing, 405: _nothing},
+        routes=[Mount("/v1", routes=routes), Route("/openapi.json", _document)],
+        exception_handlers={404: _nothing, 405: _other_method},
     )
     app.router.redirect_slashes = False
     return app
+
+
+async def _document(request: Request) -> Response:
+    from toolcrib.embedded.http.openapi import provider_document
+
+    return JSONResponse(provider_document())
+
+
+async def _other_method(request: Request, error: Exception) -> Response:
+    """Name the methods that the path has, whichever routes have them."""
+    [mount] = [route for route in request.app.routes if isinstance(route, Mount)]
+    routes = [route for route in mount.routes if isinstance(route, Route)]
+    scope = {**request.scope, "type": "http"}
+    path = next((r.path for r in routes if r.matches(scope)[0] is not Match.NONE), None)
+    methods = {method for r in routes if r.path == path for method in r.methods or ()}
+    message = f"{request.method} is not allowed at this path of the embedded provider."
+    fault = ApiFault(405, message, code="unknown_method")
+    headers = {"allow": ", ".join(sorted(methods))}
+    return JSONResponse(fault.body, status_code=405, headers=headers)
 
 
 async def _nothing(request: Request, error: Exception) -> Response:
