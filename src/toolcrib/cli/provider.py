@@ -23,6 +23,7 @@ from toolcrib.project.settings import RUNTIME_SETTINGS, LogFormatChoice, LogLeve
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import ModelBackend
     from toolcrib.embedded.file_repository import SharedFiles
+    from toolcrib.embedded.images.backend import ImageBackend
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.web.source import WebSearchSource
 
@@ -88,6 +89,17 @@ def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSearchSource]
     return sources
 
 
+def images_of(name: str | None) -> ImageBackend | None:
+    """Create the image backend that the options name. Raises `UsageError`."""
+    if name is None:
+        return None
+    if name != "charts":
+        raise UsageError(f"--images {name[:80]!r} is unknown; write charts")
+    from toolcrib.embedded.images.chart_images import ChartImages
+
+    return ChartImages()
+
+
 def aliases_of(pairs: Sequence[str]) -> dict[str, str]:
     """Read the aliases of the options. Raises `UsageError`."""
     aliases: dict[str, str] = {}
@@ -151,6 +163,10 @@ AllowEgress = Annotated[
         help="An internal host, host:port or network that requests may name; may be repeated.",
     ),
 ]
+ImagesName = Annotated[
+    str | None,
+    typer.Option("--images", metavar="BACKEND", help="Who makes images: charts draws charts."),
+]
 Aliases = Annotated[
     list[str] | None,
     typer.Option(
@@ -186,6 +202,7 @@ def provider(
     allow_network: AllowNetwork = False,
     allow_unconfined: AllowUnconfined = False,
     allow_egress: AllowEgress = None,
+    images: ImagesName = None,
     alias: Aliases = None,
     any_model: AnyModel = False,
     show_token: ShowToken = False,
@@ -214,6 +231,7 @@ def provider(
             data,
             sources,
             files=files,
+            images=images_of(images),
             allow_network=allow_network,
             allow_unconfined=allow_unconfined,
             allow_egress=allow_egress or (),
@@ -239,6 +257,7 @@ def _create(
     web: list[WebSearchSource],
     *,
     files: str | None,
+    images: ImageBackend | None,
     allow_network: bool,
     allow_unconfined: bool,
     allow_egress: Sequence[str],
@@ -253,6 +272,7 @@ def _create(
         data=data,
         shared_files=None if files is None else _shared_files(files),
         web=web,
+        images=images,
         embedder=MiniLmEmbedder() if MiniLmEmbedder.is_installed() else None,
         allow_network=allow_network,
         allow_unconfined=allow_unconfined,

@@ -29,8 +29,8 @@ class BackendTool:
 class BackendMessage:
     """A message of the conversation.
 
-    Images are `data:` addresses for a backend with `reads_images`: the provider fetches those that
-    a request names. Any other backend gets the addresses of the request and must not open them.
+    The text has the content of the files of the request. Images are `data:` addresses: the provider
+    fetches those that a request names. A backend without `reads_images` gets none.
     """
 
     role: MessageRole
@@ -51,7 +51,8 @@ class BackendCall:
 class BackendCallResult:
     """The result of a call: `text` for a model, `value` for a backend that computes with it.
 
-    `marks` are the marks that cite the sources of the result, in the order of the sources.
+    `marks` are the marks that cite the sources of the result, in the order of the sources. Images
+    are those of a message.
     """
 
     call_id: str
@@ -59,6 +60,7 @@ class BackendCallResult:
     text: str
     value: Any = None
     marks: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
 
 
 BackendInput: TypeAlias = BackendMessage | BackendCall | BackendCallResult
@@ -120,11 +122,14 @@ class BackendRequest:
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """The logarithm of a token's probability, and the most likely tokens at its place."""
+    """The logarithm of a token's probability, and the most likely tokens at its place. A token may
+    be a part of a character: `data` are its bytes then.
+    """
 
     token: str
     logprob: float
     top: tuple[TokenLogprob, ...] = ()
+    data: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from toolcrib.embedded.conversations.repository import ConversationRepository
 from toolcrib.embedded.database import Database, claim_folder
 from toolcrib.embedded.embeddings import EmbeddingService
 from toolcrib.embedded.file_repository import FileRepository
+from toolcrib.embedded.responses.content import ContentReader
 from toolcrib.embedded.responses.repository import ResponseRepository
 from toolcrib.embedded.responses.service import ResponseService
 from toolcrib.embedded.responses.tools import HostedKinds
@@ -27,6 +28,7 @@ from toolcrib.embedded.search.index import TextIndex
 from toolcrib.embedded.search.reader import DocumentReader
 from toolcrib.embedded.tools.code_interpreter import CodeInterpreterKind
 from toolcrib.embedded.tools.file_search import FileSearchKind
+from toolcrib.embedded.tools.image_generation import ImageGenerationKind
 from toolcrib.embedded.tools.mcp import McpKind
 from toolcrib.embedded.tools.shell import ShellKind
 from toolcrib.embedded.tools.web_search import WebSearchKind
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from toolcrib.embedded.adapter import EmbeddedAdapter
     from toolcrib.embedded.backend import ModelBackend
     from toolcrib.embedded.file_repository import SharedFiles
+    from toolcrib.embedded.images.backend import ImageBackend
     from toolcrib.embedded.search.embedder import Embedder
     from toolcrib.embedded.tools.tool import HostedKind
     from toolcrib.embedded.web.source import WebSearchSource
@@ -55,11 +58,11 @@ class EmbeddedProvider:
     its own. State is stored in the folder `data`, or in a temporary folder that is deleted on
     close. Uploaded files go to `shared_files`, if given, where every replica reads them; containers
     and vector stores stay at one provider, which their ids name. `kinds` adds hosted tools, `web`
-    lists the sources of web search, and `embedder` adds vector search. Containers get a network
-    only with `allow_network`, and code runs without a sandbox only with `allow_unconfined`. What a
-    request chooses to connect to must be a public address or in `allow_egress`: hosts, `host:port`
-    or networks. `aliases` are other names of models; with `any_model` the first backend answers
-    for every name.
+    lists the sources of web search, `images` makes images, and `embedder` adds vector search.
+    Containers get a network only with `allow_network`, and code runs without a sandbox only with
+    `allow_unconfined`. What a request chooses to connect to must be a public address or in
+    `allow_egress`: hosts, `host:port` or networks. `aliases` are other names of models; with
+    `any_model` the first backend answers for every name.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class EmbeddedProvider:
         shared_files: SharedFiles | None = None,
         kinds: Sequence[HostedKind] = (),
         web: Sequence[WebSearchSource] = (),
+        images: ImageBackend | None = None,
         embedder: Embedder | None = None,
         allow_network: bool = False,
         allow_unconfined: bool = False,
@@ -84,6 +88,7 @@ class EmbeddedProvider:
         self._shared_files = shared_files
         self._kinds = kinds
         self._web = web
+        self._images = images
         self._embedder = embedder
         self._allow_network = allow_network
         self._allow_unconfined = allow_unconfined
@@ -169,13 +174,15 @@ class EmbeddedProvider:
                 FileSearchKind(self.vector_stores),
                 WebSearchKind(self._web),
                 McpKind(self._egress),
+                ImageGenerationKind(self._images),
                 *self._kinds,
             ]
         )
         repository = ResponseRepository(database)
         self.conversations = ConversationRepository(database, repository, self._clock)
+        content = ContentReader(self.files, reader, self._egress)
         responses = ResponseService(
-            self._names, kinds, repository, self._clock, self._egress, self.conversations
+            self._names, kinds, repository, self._clock, content, self.conversations
         )
         self._stack.push_async_callback(responses.close)
         await responses.recover()

@@ -364,8 +364,8 @@ class Thoughtful(Puppet):
 async def test_the_probabilities_of_tokens_are_shown_if_the_backend_has_them() -> None:
     likely = TokenLogprob("Yes", -0.1, (TokenLogprob("No", -2.5),))
 
-    def script(_: BackendRequest) -> Sequence[BackendOutput]:
-        return [BackendText("Yes", (likely,))]
+    def script(request: BackendRequest) -> Sequence[BackendOutput]:
+        return [BackendText("Yes", () if request.top_logprobs is None else (likely,))]
 
     backend = Thoughtful(script)
     async with EmbeddedProvider(backend) as provider:

@@ -126,8 +126,7 @@ async def test_equal_flat_names_are_told_apart() -> None:
 )
 async def test_a_choice_reaches_into_a_namespace(choice: Any, offered: list[str]) -> None:
     """A bare name means the tool outside of namespaces, if there is one."""
-    script = lambda request: [BackendText("ok")]  # noqa: E731
-    async with served(script) as (client, puppet):
+    async with served(lambda q: [BackendText("ok")]) as (client, puppet):
         await client.responses.create(model="puppet", input="x", tools=CLASH, tool_choice=choice)
     assert [tool.name for tool in puppet.requests[0].tools] == offered
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from openai import NotFoundError
+from openai import AsyncOpenAI, NotFoundError
 
 from tests.embedded.provider_server import listening
 from tests.embedded.scripted_provider import Puppet, served
@@ -29,6 +29,11 @@ SILENT: Any = {
 """What clients send as a matter of course, and what needs nothing from a provider."""
 
 
+def raw_responses(client: AsyncOpenAI) -> Any:
+    """The client's responses with their headers; its types know no unknown parameter."""
+    return client.responses.with_raw_response
+
+
 def quiet(request: BackendRequest) -> Sequence[BackendOutput]:
     return [BackendText("ok")]
 
@@ -40,11 +45,8 @@ async def test_an_unknown_parameter_is_named_in_a_warning(
     unknown = {"colour": "red", "text": {"shade": 1}, "nothing": None}
     with caplog.at_level(logging.WARNING):
         async with served(quiet) as (client, _):
-            raw = await client.responses.with_raw_response.create(
-                model="puppet",
-                input="x",
-                include=["all"],
-                extra_body=unknown,  # pyright: ignore[reportArgumentType]
+            raw = await raw_responses(client).create(
+                model="puppet", input="x", include=["all"], extra_body=unknown
             )
             response = raw.parse()
             kept = await client.responses.retrieve(response.id)
@@ -57,9 +59,9 @@ async def test_an_unknown_parameter_is_named_in_a_warning(
 
 async def test_a_stream_and_the_other_routes_warn_too() -> None:
     """The header comes with a stream, a count and a compaction."""
-    more = {"extra_body": {"colour": "red"}}
+    more: Any = {"extra_body": {"colour": "red"}}
     async with served(quiet) as (client, _):
-        responses: Any = client.responses.with_raw_response
+        responses = raw_responses(client)
         answers = [
             await responses.create(model="puppet", input="x", stream=True, **more),
             await responses.create(model="puppet", input="x", background=True, **more),
@@ -76,7 +78,7 @@ async def test_a_stream_and_the_other_routes_warn_too() -> None:
 async def test_what_every_client_sends_warns_of_nothing() -> None:
     """Parameters that need nothing from a provider pass without a word."""
     async with served(quiet) as (client, _):
-        raw = await client.responses.with_raw_response.create(model="puppet", input="x", **SILENT)
+        raw = await raw_responses(client).create(model="puppet", input="x", **SILENT)
     assert "warning" not in raw.headers
     assert raw.parse().metadata == {}
 
@@ -94,9 +96,7 @@ async def test_a_name_cannot_write_headers_or_lines(caplog: pytest.LogCaptureFix
     """The names come from the client: nothing in them ends a header or a line of the log."""
     name = 'a"\r\nset-cookie: x\\' + "b" * 100
     async with served(quiet) as (client, _):
-        raw = await client.responses.with_raw_response.create(
-            model="puppet", input="x", extra_body={name: 1}
-        )
+        raw = await raw_responses(client).create(model="puppet", input="x", extra_body={name: 1})
     assert "set-cookie" not in raw.headers
     assert raw.headers["warning"].isascii()
     assert "\nset-cookie" not in caplog.text

@@ -286,7 +286,7 @@ async def test_an_answer_that_is_cut_is_incomplete() -> None:
         ({"input": [{"role": "user", "content": [{"type": "video"}]}]}, "Unknown type of part"),
         ({"input": "x", "temperature": 7}, "temperature"),
         ({"input": "x", "tool_choice": "required"}, "no tools"),
-        ({"input": "x", "tools": [{"type": "image_generation"}]}, "image_generation"),
+        ({"input": "x", "tools": [{"type": "computer"}]}, "no tool of type .computer."),
         ({"input": "x", "tools": [function("a"), function("a")]}, "Two tools"),
         ({"input": "x", "text": {"format": {"type": "json_schema", "name": "a"}}}, "schema"),
         ({"input": "x", "background": True, "store": False}, "must be stored"),

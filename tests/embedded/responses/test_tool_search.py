@@ -192,7 +192,8 @@ async def test_additional_tools_are_offered_from_their_item_on() -> None:
         {"type": "additional_tools", "role": "developer", "tools": [function("late")]},
     ]
     async with served(lambda q: [BackendText("ok")]) as (client, puppet):
-        await client.responses.create(model="puppet", input=more, tools=[function("early")])
+        early: Any = [function("early")]
+        await client.responses.create(model="puppet", input=more, tools=early)
     assert offered(puppet) == [["early", "late"]]
     assert len(puppet.requests[0].history) == 1
 

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid, missing
@@ -202,9 +202,29 @@ class ConversationRepository:
             raise invalid(f"At most {MAX_NEW_ITEMS} items can be added at a time.", "items")
         added = await resolved_items(self._responses, items, access, "items")
         conversation = ResponseConversation(lambda item_id: None)
-        conversation.read((item.body for item in before), "conversation")
-        conversation.read((item.body for item in added), "items")
+        content = _UnreadContent()
+        await conversation.read((item.body for item in before), content, "conversation")
+        await conversation.read((item.body for item in added), content, "items")
         return added
+
+
+class _UnreadContent:
+    """Leaves files and images unread: a response reads them when it continues the conversation."""
+
+    async def resolve(self, item: Item, param: str) -> Item:
+        """The item without its files and images."""
+        parts: object = item.get("content")
+        if not isinstance(parts, list):
+            return item
+        return {**item, "content": [_text_of(part) for part in cast(list[object], parts)]}
+
+
+def _text_of(part: object) -> object:
+    match part:
+        case {"type": "input_file" | "input_image"}:
+            return {"type": "input_text", "text": ""}
+        case _:
+            return part
 
 
 class ConversationLock:

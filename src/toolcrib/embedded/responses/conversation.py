@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, get_args
 
 from pydantic import TypeAdapter
 
@@ -64,6 +64,14 @@ Recall = Callable[[str], Mapping[str, Any] | None]
 """Looks up the stored answer of a tool by the id of its item."""
 
 
+class ItemResolver(Protocol):
+    """Makes items readable whose content lies elsewhere."""
+
+    async def resolve(self, item: Item, param: str) -> Item:
+        """An item without files. Raises `ApiFault`."""
+        ...
+
+
 class ResponseConversation:
     """The items of a conversation, and the same conversation as a backend's history."""
 
@@ -73,10 +81,13 @@ class ResponseConversation:
         self._recall = recall
         self._names: dict[str, str] = {}
 
-    def read(self, items: Iterable[Item], param: str = "input") -> None:
+    async def read(
+        self, items: Iterable[Item], content: ItemResolver, param: str = "input"
+    ) -> None:
         """Append items. The `ApiFault` names the item that cannot be read."""
         for at, item in enumerate(items):
-            self.history += self._inputs(item, f"{param}[{at}]")
+            place = f"{param}[{at}]"
+            self.history += self._inputs(await content.resolve(item, place), place)
             self.items.append(item)
 
     def _inputs(self, item: Item, param: str) -> list[BackendInput]:
@@ -148,8 +159,18 @@ class ResponseConversation:
         if item["type"] == "apply_patch_call_output":
             text = f"{item.get('status')}: {output}" if output else str(item.get("status"))
             return [BackendCallResult(call_id, APPLY_PATCH, text)]
-        text = output if isinstance(output, str) else _parts_text(output, f"{param}.output")
-        return [BackendCallResult(call_id, self._names[call_id], text, _parsed(text))]
+        if isinstance(output, str):
+            return [BackendCallResult(call_id, self._names[call_id], output, _parsed(output))]
+        text, place = _parts_text(output, f"{param}.output"), f"{param}.output"
+        return [
+            BackendCallResult(
+                call_id,
+                self._names[call_id],
+                text,
+                _parsed(text),
+                images=_images(output, place),
+            )
+        ]
 
     def _denied(self, item: Item) -> list[BackendInput]:
         """A call that a person denied. An approved call has an item of its own."""
@@ -194,13 +215,16 @@ def _said(item: Item, param: str) -> BackendMessage:
     content = item.get("content")
     if isinstance(content, str):
         return BackendMessage(cast(MessageRole, role), content)
-    images = [
+    place = f"{param}.content"
+    text, images = _parts_text(content, place), _images(content, place)
+    return BackendMessage(cast(MessageRole, role), text, images)
+
+
+def _images(content: object, param: str) -> tuple[str, ...]:
+    return tuple(
         str(part["image_url"])
-        for part in _parts(content, f"{param}.content")
-        if part.get("type") == "input_image" and part.get("image_url")
-    ]
-    return BackendMessage(
-        cast(MessageRole, role), _parts_text(content, f"{param}.content"), tuple(images)
+        for part in _parts(content, param)
+        if part.get("type") == "input_image"
     )
 
 
@@ -219,10 +243,8 @@ def _parts_text(content: object, param: str) -> str:
         match part.get("type"):
             case "input_text" | "output_text" | "text" | "refusal" as kind:
                 texts.append(str(part.get("refusal" if kind == "refusal" else "text", "")))
-            case "input_image" | "computer_screenshot":
+            case "input_image":
                 continue
-            case "input_file":
-                texts.append(f"[file {part.get('filename') or part.get('file_id') or ''}]")
             case other:
                 raise invalid(f"Unknown type of part: {str(other)[:80]!r}.", f"{param}[{at}].type")
     return "\n".join(texts)
@@ -400,12 +422,13 @@ async def read_history(
     items: Sequence[Item],
     previous_id: str | None,
     access: ResourceAccess,
+    content: ItemResolver,
     recent: HistoryCache | None = None,
     conversation_items: Sequence[StoredItem] | None = None,
 ) -> RequestHistory:
     """Read the conversation that a request continues: after a response, or after the items of a
-    stored conversation. Raises `ApiFault`, also for a response or an item that the principal may
-    not see.
+    stored conversation. Raises `ApiFault`, also for a response, an item or a file that the
+    principal may not see.
     """
     before, param = conversation_items, "conversation"
     if before is None:
@@ -417,8 +440,8 @@ async def read_history(
     inputs = await resolved_items(repository, items, access)
     answers = {item.id: item.answer for item in (*before, *inputs) if item.answer}
     conversation = ResponseConversation(answers.get)
-    conversation.read((item.body for item in before), param)
-    conversation.read(item.body for item in inputs)
+    await conversation.read((item.body for item in before), content, param)
+    await conversation.read((item.body for item in inputs), content)
     return RequestHistory(conversation, _restored(answers), before, inputs, is_stored)
 
 

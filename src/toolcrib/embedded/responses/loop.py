@@ -117,7 +117,7 @@ class ResponseLoop:
                         thinking.think(piece.text)
                     case BackendText():
                         thinking.end()
-                        message.say(piece.text)
+                        message.say(piece.text, piece.logprobs)
                         texts.append(piece.text)
                     case ProposedCall():
                         proposal.calls.append(piece)
@@ -133,6 +133,8 @@ class ResponseLoop:
             # A client has already seen this text, also if the backend then failed or was cancelled.
             thinking.end()
             message.end(status)
+        if texts and self._request.logprob_count is not None and not message.has_logprobs:
+            self._writer.warn("the model reported no token probabilities")
         if texts:
             self._conversation.history.append(BackendMessage("assistant", "".join(texts)))
         return proposal

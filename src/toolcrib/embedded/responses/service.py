@@ -27,11 +27,11 @@ from toolcrib.embedded.backend import (
 )
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.responses.compaction import compacted, read_compaction_request
+from toolcrib.embedded.responses.content import ContentResolver
 from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistory, read_history
 from toolcrib.embedded.responses.loop import ResponseLoop
 from toolcrib.embedded.responses.repository import missing_response
 from toolcrib.embedded.responses.request import (
-    MAX_METADATA_VALUE,
     Item,
     ResponseRequest,
     ignored_parameters,
@@ -48,7 +48,6 @@ from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
-    from toolcrib.egress import EgressPolicy
     from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.backend import BackendInput, ModelBackend
     from toolcrib.embedded.backend_names import BackendNames, ChosenBackend
@@ -56,6 +55,8 @@ if TYPE_CHECKING:
         ConversationLock,
         ConversationRepository,
     )
+    from toolcrib.embedded.responses.compaction import CompactionRequest
+    from toolcrib.embedded.responses.content import ContentReader
     from toolcrib.embedded.responses.conversation import StoredItem
     from toolcrib.embedded.responses.repository import ResponseRepository
     from toolcrib.embedded.responses.tools import HostedKinds
@@ -91,7 +92,7 @@ async def count_tokens(
         )
         return await backend.count(backend_request) + tools
     texts = [request.instructions] if request.instructions else []
-    images = sum(len(turn.images) for turn in turns if isinstance(turn, BackendMessage))
+    images = sum(len(turn.images) for turn in turns if not isinstance(turn, BackendCall))
     return estimate([*texts, *map(_text, turns)]) + PER_IMAGE * images + tools
 
 
@@ -125,7 +126,7 @@ class ResponseService:
         kinds: HostedKinds,
         repository: ResponseRepository,
         clock: Clock,
-        egress: EgressPolicy,
+        content: ContentReader,
         conversations: ConversationRepository,
     ) -> None:
         self._conversations = conversations
@@ -133,7 +134,7 @@ class ResponseService:
         self._kinds = kinds
         self._repository = repository
         self._clock = clock
-        self._egress = egress
+        self._content = content
         self._active: dict[str, ActiveResponse] = {}
 
     async def recover(self) -> None:
@@ -166,17 +167,19 @@ class ResponseService:
         read_format(request.text)
         self._kinds.check(request)
         await self._kinds.check_resources(request, access)
+        content = self._content_of(access, backend)
         conversation = await self._conversations.lock(request.conversation_id, access)
         try:
-            history = await self._history(request, access, recent)
-            metadata = {**backend_metadata(backend), **_warning_metadata(warnings)}
-            response = new_response(request, self._clock(), backend.name, metadata)
+            history = await self._history(request, access, content, recent)
+            response = new_response(request, self._clock(), backend.name, backend_metadata(backend))
+            writer = ResponseWriter(response, EventLog())
+            for warning in warnings:
+                writer.warn(warning)
             if request.is_stored:
                 await self._repository.begin(response, _request_of(body), history, access.owner)
         except BaseException:
             conversation.release()
             raise
-        writer = ResponseWriter(response, EventLog())
         writer.begin()
         context = RequestContext(writer, access, tuple(history.conversation.items))
         if is_answered:
@@ -197,9 +200,7 @@ class ResponseService:
         """Compact a conversation. Raises `ApiFault`."""
         request = read_compaction_request(body)
         self._names.find(request.model)
-        history = await read_history(
-            self._repository, request.items, request.previous_response_id, access
-        )
+        history = await self._history(request, access, ContentResolver(self._content, access))
         return compacted(history, self._clock())
 
     async def count(self, body: object, access: ResourceAccess = PROCESS_ACCESS) -> int:
@@ -208,7 +209,7 @@ class ResponseService:
         request = read_request({"model": self._names.backends[0].name, **sent})
         backend = self._names.find(request.model).backend
         self._kinds.check(request)
-        history = await self._history(request, access)
+        history = await self._history(request, access, self._content_of(access, backend))
         return await count_tokens(backend, request, history.conversation.history)
 
     async def retrieve(
@@ -265,19 +266,6 @@ class ResponseService:
         """Cancel all active responses and wait until they are stored."""
         await asyncio.gather(*(active.stop() for active in list(self._active.values())))
 
-    async def _history(
-        self,
-        request: ResponseRequest,
-        access: ResourceAccess,
-        recent: HistoryCache | None = None,
-    ) -> RequestHistory:
-        before = None
-        if request.conversation_id is not None:
-            before = await self._conversations.stored_items(request.conversation_id, access)
-        return await read_history(
-            self._repository, request.items, request.previous_response_id, access, recent, before
-        )
-
     def _stored(self, response_id: str, access: ResourceAccess) -> ActiveResponse | None:
         """An active response that is stored; clients cannot retrieve any other. Raises `ApiFault`
         for one that the principal may not see.
@@ -287,6 +275,29 @@ class ResponseService:
             return None
         access.check(active.owner, missing_response(response_id))
         return active
+
+    async def _history(
+        self,
+        request: ResponseRequest | CompactionRequest,
+        access: ResourceAccess,
+        content: ContentResolver,
+        recent: HistoryCache | None = None,
+    ) -> RequestHistory:
+        before = None
+        if isinstance(request, ResponseRequest) and request.conversation_id is not None:
+            before = await self._conversations.stored_items(request.conversation_id, access)
+        return await read_history(
+            self._repository,
+            request.items,
+            request.previous_response_id,
+            access,
+            content,
+            recent,
+            before,
+        )
+
+    def _content_of(self, access: ResourceAccess, backend: ModelBackend) -> ContentResolver:
+        return ContentResolver(self._content, access, reads_images=reads_images(backend))
 
     async def _finish(
         self,
@@ -320,8 +331,7 @@ class ResponseService:
         history: RequestHistory,
         sampling: Sampling,
     ) -> tuple[str, dict[str, Any]]:
-        if reads_images(backend):
-            await fetch_images(history.conversation.history, self._egress)
+        await fetch_images(history.conversation.history, self._content.egress)
         async with AsyncExitStack() as stack:
             tools = await self._kinds.open(request, context, stack)
             return await ResponseLoop(
@@ -374,10 +384,6 @@ def _warnings(ignored: Sequence[str], chosen: ChosenBackend) -> tuple[str, ...]:
     for warning in warnings:
         logger.warning("a request for a response: %s", warning)
     return tuple(warnings)
-
-
-def _warning_metadata(warnings: Sequence[str]) -> dict[str, str]:
-    return {"toolcrib_warning": "; ".join(warnings)[:MAX_METADATA_VALUE]} if warnings else {}
 
 
 def backend_metadata(backend: ModelBackend) -> dict[str, str]:
