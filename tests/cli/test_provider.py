@@ -30,10 +30,12 @@ def provider(folder: Path, *options: str) -> Generator[tuple[ChildProcess, str]]
 @pytest.mark.wire
 def test_it_serves_the_official_client_until_it_is_told_to_stop(tmp_path: Path) -> None:
     """The token is in a private file, and is printed nowhere."""
-    with provider(tmp_path, "--token-file", "token", "--data", "state") as (process, url):
+    options = ("--token-file", "token", "--data", "state", "--alias", "gpt-5=shop")
+    with provider(tmp_path, *options) as (process, url):
         token = (tmp_path / "token").read_text().strip()
         with OpenAI(base_url=url, api_key=token) as client:
             response = client.responses.create(model="shop", input="hi")
+            assert client.responses.create(model="gpt-5", input="hi").model == "shop"
         process.send_signal(signal.SIGTERM)
         status = process.wait()
     assert response.output_text == "Hello."
@@ -79,6 +81,8 @@ def test_the_token_is_printed_for_whoever_asks(tmp_path: Path) -> None:
         ),
         (["--backend", "llama:/no/model.gguf"], "model.gguf"),
         (["--backend", "chat", "--base-url", "u", "--model", "m", "--web", "x"], "FOLDER=URL"),
+        (["--backend", "chat", "--base-url", "u", "--model", "m", "--alias", "x"], "NAME=MODEL"),
+        (["--backend", "chat", "--base-url", "u", "--model", "m", "--alias", "a=b"], "there is m"),
         (
             ["--backend", "chat", "--base-url", "u", "--model", "m", "--host", "0.0.0.0"],
             "other machines",

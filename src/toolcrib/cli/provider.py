@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -23,6 +23,7 @@ from toolcrib.project.settings import RUNTIME_SETTINGS, LogFormatChoice, LogLeve
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import ModelBackend
     from toolcrib.embedded.file_repository import SharedFiles
+    from toolcrib.embedded.images.backend import ImageBackend
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.web.source import WebSearchSource
 
@@ -88,6 +89,28 @@ def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSearchSource]
     return sources
 
 
+def images_of(name: str | None) -> ImageBackend | None:
+    """Create the image backend that the options name. Raises `UsageError`."""
+    if name is None:
+        return None
+    if name != "charts":
+        raise UsageError(f"--images {name[:80]!r} is unknown; write charts")
+    from toolcrib.embedded.images.chart_images import ChartImages
+
+    return ChartImages()
+
+
+def aliases_of(pairs: Sequence[str]) -> dict[str, str]:
+    """Read the aliases of the options. Raises `UsageError`."""
+    aliases: dict[str, str] = {}
+    for pair in pairs:
+        alias, _, model = pair.partition("=")
+        if not alias or not model:
+            raise UsageError(f"--alias {pair[:80]!r}: write NAME=MODEL, such as gpt-5=qwen3")
+        aliases[alias] = model
+    return aliases
+
+
 DEFAULT_PORT: Final = 8421
 
 
@@ -140,6 +163,19 @@ AllowEgress = Annotated[
         help="An internal host, host:port or network that requests may name; may be repeated.",
     ),
 ]
+ImagesName = Annotated[
+    str | None,
+    typer.Option("--images", metavar="BACKEND", help="Who makes images: charts draws charts."),
+]
+Aliases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--alias", metavar="NAME=MODEL", help="Another name of the model; may be repeated."
+    ),
+]
+AnyModel = Annotated[
+    bool, typer.Option("--any-model", help="Answer whatever model a client names, with a warning.")
+]
 ShowToken = Annotated[bool, typer.Option("--show-token", help="Print the token on stdout.")]
 
 if TYPE_CHECKING:
@@ -166,6 +202,9 @@ def provider(
     allow_network: AllowNetwork = False,
     allow_unconfined: AllowUnconfined = False,
     allow_egress: AllowEgress = None,
+    images: ImagesName = None,
+    alias: Aliases = None,
+    any_model: AnyModel = False,
     show_token: ShowToken = False,
     log_level: LogLevelOption = None,
     log_format: LogFormatOption = "text",
@@ -193,9 +232,12 @@ def provider(
             data,
             sources,
             files=files,
+            images=images_of(images),
             allow_network=allow_network,
             allow_unconfined=allow_unconfined,
             allow_egress=allow_egress or (),
+            aliases=aliases_of(alias or ()),
+            any_model=any_model,
         )
         if show_token:
             show(_secret(server))
@@ -216,9 +258,12 @@ def _create(
     web: list[WebSearchSource],
     *,
     files: str | None,
+    images: ImageBackend | None,
     allow_network: bool,
     allow_unconfined: bool,
     allow_egress: Sequence[str],
+    aliases: Mapping[str, str],
+    any_model: bool,
 ) -> EmbeddedProvider:
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.search.embedder import MiniLmEmbedder
@@ -228,10 +273,13 @@ def _create(
         data=data,
         shared_files=None if files is None else _shared_files(files),
         web=web,
+        images=images,
         embedder=MiniLmEmbedder() if MiniLmEmbedder.is_installed() else None,
         allow_network=allow_network,
         allow_unconfined=allow_unconfined,
         allow_egress=allow_egress,
+        aliases=aliases,
+        any_model=any_model,
     )
 
 

@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolcrib.clock import SYSTEM_CLOCK
 from toolcrib.egress import EgressPolicy
+from toolcrib.embedded.backend_names import BackendNames
+from toolcrib.embedded.chat.repository import CompletionRepository
+from toolcrib.embedded.chat.service import ChatService
 from toolcrib.embedded.containers.repository import ContainerRepository
+from toolcrib.embedded.conversations.repository import ConversationRepository
 from toolcrib.embedded.database import Database, claim_folder
+from toolcrib.embedded.embeddings import EmbeddingService
 from toolcrib.embedded.file_repository import FileRepository
 from toolcrib.embedded.messages.service import MessageResources, MessageService
+from toolcrib.embedded.responses.content import ContentReader
 from toolcrib.embedded.responses.repository import ResponseRepository
 from toolcrib.embedded.responses.service import ResponseService
 from toolcrib.embedded.responses.tools import HostedKinds
@@ -23,9 +29,11 @@ from toolcrib.embedded.search.index import TextIndex
 from toolcrib.embedded.search.reader import DocumentReader
 from toolcrib.embedded.tools.code_interpreter import CodeInterpreterKind
 from toolcrib.embedded.tools.file_search import FileSearchKind
+from toolcrib.embedded.tools.image_generation import ImageGenerationKind
 from toolcrib.embedded.tools.mcp import McpKind
 from toolcrib.embedded.tools.shell import ShellKind
 from toolcrib.embedded.tools.web_search import WebSearchKind
+from toolcrib.embedded.uploads.repository import UploadRepository
 from toolcrib.embedded.vector_stores.repository import VectorStoreRepository
 from toolcrib.embedded.web.folder import WebFolder
 from toolcrib.errors import UsageError
@@ -38,6 +46,7 @@ if TYPE_CHECKING:
     from toolcrib.embedded.adapter import EmbeddedAdapter
     from toolcrib.embedded.backend import ModelBackend
     from toolcrib.embedded.file_repository import SharedFiles
+    from toolcrib.embedded.images.backend import ImageBackend
     from toolcrib.embedded.search.embedder import Embedder
     from toolcrib.embedded.tools.tool import HostedKind
     from toolcrib.embedded.web.source import WebSearchSource
@@ -50,10 +59,11 @@ class EmbeddedProvider:
     its own. State is stored in the folder `data`, or in a temporary folder that is deleted on
     close. Uploaded files go to `shared_files`, if given, where every replica reads them; containers
     and vector stores stay at one provider, which their ids name. `kinds` adds hosted tools, `web`
-    lists the sources of web search, and `embedder` adds vector search. Containers get a network,
-    or some domains of it, only with `allow_network`, and code runs without a sandbox only with
-    `allow_unconfined`. What a request chooses to connect to must be a public address or in
-    `allow_egress`: hosts, `host:port` or networks.
+    lists the sources of web search, `images` makes images, and `embedder` adds vector search.
+    Containers get a network, or some domains of it, only with `allow_network`, and code runs
+    without a sandbox only with `allow_unconfined`. What a request chooses to connect to must be a
+    public address or in `allow_egress`: hosts, `host:port` or networks. `aliases` are other names
+    of models; with `any_model` the first backend answers for every name.
     """
 
     def __init__(
@@ -64,20 +74,22 @@ class EmbeddedProvider:
         shared_files: SharedFiles | None = None,
         kinds: Sequence[HostedKind] = (),
         web: Sequence[WebSearchSource] = (),
+        images: ImageBackend | None = None,
         embedder: Embedder | None = None,
         allow_network: bool = False,
         allow_unconfined: bool = False,
         allow_egress: Iterable[str] = (),
+        aliases: Mapping[str, str] | None = None,
+        any_model: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         listed = list(backends) if isinstance(backends, Sequence) else [backends]
-        self._backends: Mapping[str, ModelBackend] = {backend.name: backend for backend in listed}
-        if len(self._backends) != len(listed) or not listed:
-            raise UsageError("a provider needs at least one backend, and their names must differ")
+        self._names = BackendNames(listed, aliases, any_model=any_model)
         self._data = data
         self._shared_files = shared_files
         self._kinds = kinds
         self._web = web
+        self._images = images
         self._embedder = embedder
         self._allow_network = allow_network
         self._allow_unconfined = allow_unconfined
@@ -134,11 +146,12 @@ class EmbeddedProvider:
         self._stack.callback(claim_folder(Path(folder)).close)
         database = Database(Path(folder) / "provider.sqlite3")
         self._stack.callback(database.close)
-        for backend in self._backends.values():
+        for backend in self._names.backends:
             self._stack.push_async_callback(backend.aclose)
         self.files = FileRepository(
             database, Path(folder) / "files", self._clock, self._shared_files
         )
+        self.uploads = UploadRepository(database, Path(folder) / "uploads", self.files, self._clock)
         self.containers = ContainerRepository(
             database,
             Path(folder) / "containers",
@@ -164,16 +177,22 @@ class EmbeddedProvider:
                 FileSearchKind(self.vector_stores),
                 WebSearchKind(self._web),
                 McpKind(self._egress),
+                ImageGenerationKind(self._images),
                 *self._kinds,
             ]
         )
+        repository = ResponseRepository(database)
+        self.conversations = ConversationRepository(database, repository, self._clock)
+        content = ContentReader(self.files, reader, self._egress)
         responses = ResponseService(
-            self._backends, kinds, ResponseRepository(database), self._clock, self._egress
+            self._names, kinds, repository, self._clock, content, self.conversations
         )
         self._stack.push_async_callback(responses.close)
         await responses.recover()
+        self.embeddings = EmbeddingService(self._embedder)
+        self.chat = ChatService(responses, CompletionRepository(database))
         self._messages = MessageService(
-            self._backends,
+            self._names,
             MessageResources(
                 self.containers, self.files, reader, self._web, self._egress, self._clock
             ),
@@ -201,11 +220,16 @@ class EmbeddedProvider:
 
     @property
     def models(self) -> list[dict[str, Any]]:
-        """The models of the backends, as `/v1/models` lists them."""
-        return [
-            {"id": name, "object": "model", "created": self._started_at, "owned_by": "toolcrib"}
-            for name in self._backends
-        ]
+        """The models of the backends and their aliases, as `/v1/models` lists them."""
+        return self._names.resources(self._started_at)
+
+    @property
+    def embedding_models(self) -> list[dict[str, Any]]:
+        """The model of the embedder, if there is one, as `/v1/models` lists it."""
+        if self._embedder is None:
+            return []
+        base = {"object": "model", "created": self._started_at, "owned_by": "toolcrib"}
+        return [{"id": self._embedder.name, **base}]
 
     @cached_property
     def app(self) -> Any:

@@ -139,7 +139,8 @@ def read_container_options(
     config: Mapping[str, Any], param: str, *, allow_network: bool
 ) -> ContainerOptions:
     """Read the options of a request. Raises `ApiFault` for an option that cannot be enforced."""
-    memory = config.get("memory_limit") or "1g"
+    memory = config.get("memory_limit")
+    memory = "1g" if memory is None else memory
     if not isinstance(memory, str) or memory not in MEMORY:
         have = ", ".join(MEMORY)
         raise invalid(f"The memory limit must be one of {have}.", f"{param}.memory_limit")

@@ -30,6 +30,7 @@ from toolcrib.embedded.http.bodies import (
     whole_number,
 )
 from toolcrib.embedded.http.message_api import is_message_api
+from toolcrib.embedded.http.warning import warning_headers
 from toolcrib.embedded.messages.service import FAILED, error_of
 from toolcrib.errors import ApiFault
 
@@ -83,7 +84,7 @@ class MessageRoutes:
     async def _create(self, request: Request) -> Response:
         body = await read_json(request)
         active = await self._provider.messages.create(body, access_of(request))
-        headers = warning_header(active.unknown)
+        headers = warning_headers(active.unknown, active.warnings)
         if body.get("stream") is True:
             return StreamingResponse(
                 _lines(active),
@@ -168,19 +169,12 @@ def answered(handler: Handler) -> Handler:
     return handle
 
 
-def error_response(fault: ApiFault, request_id: str) -> Response:
+def error_response(
+    fault: ApiFault, request_id: str, headers: Mapping[str, str] | None = None
+) -> Response:
     """A fault as the Messages API answers it."""
     body = {"type": "error", "error": error_of(fault), "request_id": request_id}
-    return JSONResponse(body, status_code=fault.status)
-
-
-def warning_header(unknown: Sequence[str]) -> dict[str, str]:
-    """The header that names the parameters of a request without an effect."""
-    if not unknown:
-        return {}
-    names = ", ".join(name.encode("ascii", "replace").decode() for name in unknown)
-    printable = "".join(char if char.isprintable() else "?" for char in names)
-    return {"Toolcrib-Warning": f"ignored parameters: {printable}"}
+    return JSONResponse(body, status_code=fault.status, headers=headers)
 
 
 def page(request: Request, resources: Sequence[Mapping[str, Any]]) -> Response:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from starlette.requests import Request
@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from toolcrib.embedded.faults import invalid
+from toolcrib.embedded.http.active_response import until_finished, until_left
 from toolcrib.embedded.http.bodies import (
     access_of,
     answered,
@@ -25,14 +26,15 @@ from toolcrib.embedded.http.bodies import (
     read_json,
     whole_number,
 )
+from toolcrib.embedded.responses.compaction import CompactionRequest
 from toolcrib.embedded.responses.conversation import HistoryCache
+from toolcrib.embedded.responses.request import ResponseRequest, ignored_parameters
 from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from toolcrib.embedded.provider import EmbeddedProvider
-    from toolcrib.embedded.responses.service import ActiveResponse
 
 
 logger = logging.getLogger(__name__)
@@ -174,20 +176,24 @@ class ResponseRoutes:
         active = await self._provider.responses.create(body, access_of(request))
         if active.writer.response["background"]:
             if body.get("stream"):
-                return event_stream(active.writer.log.after())
-            return JSONResponse(active.writer.response)
+                return _warned(event_stream(active.writer.log.after()), active.warnings)
+            return _warned(JSONResponse(active.writer.response), active.warnings)
         if body.get("stream"):
-            return event_stream(_until_left(active))
-        return JSONResponse(await _finished(request, active))
+            events = until_left(active, active.writer.log.after())
+            return _warned(event_stream(events), active.warnings)
+        await until_finished(request, active)
+        return _warned(JSONResponse(active.writer.response), active.warnings)
 
     async def _compact(self, request: Request) -> Response:
         body, access = await read_json(request), access_of(request)
-        return JSONResponse(await self._provider.responses.compact(body, access))
+        compacted = await self._provider.responses.compact(body, access)
+        return _warned(JSONResponse(compacted), _ignored(body, CompactionRequest))
 
     async def _count(self, request: Request) -> Response:
         body, access = await read_json(request), access_of(request)
         count = await self._provider.responses.count(body, access)
-        return JSONResponse({"object": "response.input_tokens", "input_tokens": count})
+        answer = JSONResponse({"object": "response.input_tokens", "input_tokens": count})
+        return _warned(answer, _ignored(body, ResponseRequest))
 
     async def _retrieve(self, request: Request) -> Response:
         response_id, access = request.path_params["response_id"], access_of(request)
@@ -210,36 +216,28 @@ class ResponseRoutes:
         items = await self._provider.responses.input_items(response_id, access_of(request))
         return page(request, items)
 
+    def _listed_models(self) -> list[dict[str, Any]]:
+        return [*self._provider.models, *self._provider.embedding_models]
+
     async def _models(self, request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": self._provider.models})
+        return JSONResponse({"object": "list", "data": self._listed_models()})
 
     async def _model(self, request: Request) -> Response:
         name = request.path_params["model"]
-        for model in self._provider.models:
+        for model in self._listed_models():
             if model["id"] == name:
                 return JSONResponse(model)
         raise ApiFault(404, f"The model '{name[:80]}' does not exist here.", code="model_not_found")
 
 
-async def _finished(request: Request, active: ActiveResponse) -> dict[str, Any]:
-    """The complete response. A client that disconnects cancels it."""
-    leaving = asyncio.ensure_future(_left(request))
-    try:
-        await asyncio.wait([active.task, leaving], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        leaving.cancel()
-        await active.stop()
-    return active.writer.response
+def _ignored(body: object, known: type[Any]) -> list[str]:
+    names = ignored_parameters(body, known)
+    return [f"ignored parameters: {', '.join(names)}"] if names else []
 
 
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _until_left(active: ActiveResponse) -> AsyncIterator[dict[str, Any]]:
-    try:
-        async for event in active.writer.log.after():
-            yield event
-    finally:
-        await active.stop()
+def _warned(response: Response, warnings: Sequence[str]) -> Response:
+    """Add the header that official clients pass on and do not act upon."""
+    for warning in warnings:
+        text = warning.replace("\\", "?").replace('"', "'").encode("ascii", "replace").decode()
+        response.headers.append("warning", f'299 toolcrib "{text}"')
+    return response

@@ -36,14 +36,21 @@ class RequestAttachments:
         reader: DocumentReader,
         egress: EgressPolicy,
         access: ResourceAccess,
+        *,
+        reads_images: bool,
     ) -> None:
         self._files = files
         self._reader = reader
         self._egress = egress
         self._access = access
+        self._reads_images = reads_images
 
     async def image(self, source: Block, at: str) -> str:
-        """The address of an image. Raises `ApiFault`."""
+        """The address of an image. Raises `ApiFault`, also when the model does not read images: it
+        must not answer as if it had seen one.
+        """
+        if not self._reads_images:
+            raise invalid(f"{at}: this model does not read images; send text instead.")
         match source.get("type"):
             case "url" if isinstance(source.get("url"), str):
                 return str(source["url"])

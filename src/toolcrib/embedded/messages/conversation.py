@@ -143,7 +143,7 @@ class MessageConversation:
             place = f"{at}.content.{number}"
             match block.get("type"):
                 case "tool_result":
-                    images += await self._answered(block, place)
+                    await self._answered(block, place)
                 case "container_upload":
                     self.uploads.append(_text(block, "file_id", place))
                 case _:
@@ -154,8 +154,8 @@ class MessageConversation:
         if texts or images:
             self.history.append(BackendMessage(role, "\n".join(filter(None, texts)), tuple(images)))
 
-    async def _answered(self, block: Block, at: str) -> list[str]:
-        """Append the result of a client's tool; returns its images."""
+    async def _answered(self, block: Block, at: str) -> None:
+        """Append the result of a client's tool."""
         call_id = _text(block, "tool_use_id", at)
         use = self._uses.pop(call_id, None)
         if use is None:
@@ -172,8 +172,9 @@ class MessageConversation:
         text = "\n".join(texts)
         self.context.append(text)
         shown_text = f"Error: {text}" if block.get("is_error") is True else text
-        self.history.append(BackendCallResult(call_id, use[0], shown_text, _parsed(text)))
-        return images
+        self.history.append(
+            BackendCallResult(call_id, use[0], shown_text, _parsed(text), images=tuple(images))
+        )
 
     async def _part(self, block: Block, at: str) -> tuple[str, list[str]]:
         """The text of a block and its images."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.embedded.access import PROCESS_ACCESS
-from toolcrib.embedded.backend import BackendCall, BackendMessage, BackendRequest
+from toolcrib.embedded.backend import BackendCall, BackendRequest, reads_images
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.messages.attachment import RequestAttachments
 from toolcrib.embedded.messages.code_execution import CodeExecutionTool, MessageContainer
@@ -29,7 +29,7 @@ from toolcrib.embedded.messages.web import WebFetchTool, WebSearchTool
 from toolcrib.embedded.messages.writer import ContentWriter
 from toolcrib.embedded.responses.service import PER_IMAGE, TokenCounter, estimate
 from toolcrib.embedded.tools.mcp import McpKind
-from toolcrib.embedded.web.image import ImageReader, fetch_images
+from toolcrib.embedded.web.image import fetch_images
 from toolcrib.errors import ApiFault, BackendFailed
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from toolcrib.egress import EgressPolicy
     from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.backend import BackendInput, BackendTool, ModelBackend
+    from toolcrib.embedded.backend_names import BackendNames
     from toolcrib.embedded.containers.repository import ContainerRepository
     from toolcrib.embedded.file_repository import FileRepository
     from toolcrib.embedded.messages.request import MessageRequest
@@ -86,6 +87,7 @@ class ActiveMessage:
     writer: ContentWriter
     task: asyncio.Task[None]
     unknown: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
     async def finished(self) -> dict[str, Any]:
         """The complete message. Raises `ApiFault`."""
@@ -111,18 +113,18 @@ class ActiveMessage:
 class MessageService:
     """Creates messages. Nothing of them is stored but containers and their files."""
 
-    def __init__(self, backends: Mapping[str, ModelBackend], resources: MessageResources) -> None:
-        self._backends = backends
+    def __init__(self, names: BackendNames, resources: MessageResources) -> None:
+        self._names = names
         self._resources = resources
         self._active: set[asyncio.Task[None]] = set()
 
     async def create(self, body: object, access: ResourceAccess = PROCESS_ACCESS) -> ActiveMessage:
         """Start a message of the principal. Raises `ApiFault` before anything is answered."""
         read = read_message_request(body)
-        request, backend = read.request, self._backend(read.request.model)
-        conversation = await self._conversation(request, access)
-        if isinstance(backend, ImageReader):
-            await fetch_images(conversation.history, self._resources.egress)
+        request, chosen = read.request, self._names.find(read.request.model)
+        backend = chosen.backend
+        conversation = await self._conversation(request, backend, access)
+        await fetch_images(conversation.history, self._resources.egress)
         container = MessageContainer(
             self._resources.containers, access, request.container_id, conversation.uploads
         )
@@ -135,18 +137,17 @@ class MessageService:
         task = asyncio.create_task(self._run(opened, answer, writer, access))
         self._active.add(task)
         task.add_done_callback(self._active.discard)
-        if read.unknown:
-            logger.warning("a message ignores parameters: %s", ", ".join(read.unknown))
-        return ActiveMessage(writer, task, read.unknown)
+        warnings = () if chosen.warning is None else (chosen.warning,)
+        return ActiveMessage(writer, task, read.unknown, warnings)
 
     async def count(self, body: object, access: ResourceAccess = PROCESS_ACCESS) -> int:
         """Count the input tokens of a request: with the backend's tokenizer, or an estimate.
         Raises `ApiFault`.
         """
         request = read_message_request(body, is_answered=False).request
-        backend = self._backend(request.model)
+        backend = self._names.find(request.model).backend
         read_client_tools(request.tools)
-        conversation = await self._conversation(request, access)
+        conversation = await self._conversation(request, backend, access)
         if not isinstance(backend, TokenCounter):
             return _estimated(request, conversation.history)
         counted = BackendRequest(
@@ -164,20 +165,18 @@ class MessageService:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _backend(self, model: str) -> ModelBackend:
-        backend = self._backends.get(model)
-        if backend is None:
-            have = ", ".join(sorted(self._backends))
-            raise ApiFault(404, f"model: {model[:80]}; there is {have}.")
-        return backend
-
     async def _conversation(
-        self, request: MessageRequest, access: ResourceAccess
+        self, request: MessageRequest, backend: ModelBackend, access: ResourceAccess
     ) -> MessageConversation:
         resources = self._resources
-        conversation = MessageConversation(
-            RequestAttachments(resources.files, resources.reader, resources.egress, access)
+        attachments = RequestAttachments(
+            resources.files,
+            resources.reader,
+            resources.egress,
+            access,
+            reads_images=reads_images(backend),
         )
+        conversation = MessageConversation(attachments)
         await conversation.read(request.messages)
         return conversation
 
@@ -278,10 +277,8 @@ def _estimated(request: MessageRequest, history: Sequence[BackendInput]) -> int:
         match turn:
             case BackendCall():
                 texts.append(turn.name + turn.arguments)
-            case BackendMessage():
-                images += len(turn.images)
-                texts.append(turn.text)
             case _:
+                images += len(turn.images)
                 texts.append(turn.text)
     return estimate(texts) + PER_IMAGE * images + _estimated_tools(request)
 
