@@ -112,7 +112,7 @@ class MessageLoop:
         # Marks inside of a JSON document cannot become blocks.
         sources = {} if self._output.is_json else self._conversation.marks.by_mark
         text = SentenceWriter(TextWriter(self._writer), sources)
-        stops = StopSequences(self._request.stop_sequences)
+        stops = StopSequences(self._request.stop_sequences or ())
         said: list[str] = []
         reported: list[BackendUsage] = []
         pieces = cast("AsyncGenerator[BackendOutput]", self._backend.propose(self._ask()))

@@ -26,11 +26,11 @@ def read_mcp_servers(request: MessageRequest) -> list[dict[str, Any]]:
     """
     toolsets = {
         str(tool.get("mcp_server_name")): tool
-        for tool in request.tools
+        for tool in request.tools or []
         if tool.get("type") == MCP_TYPE
     }
     servers: list[dict[str, Any]] = []
-    for at, server in enumerate(request.mcp_servers):
+    for at, server in enumerate(request.mcp_servers or []):
         name, url = server.get("name"), server.get("url")
         if server.get("type") != "url" or not isinstance(name, str) or not isinstance(url, str):
             raise invalid(f"mcp_servers.{at}: give the type 'url', a name and a url.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
@@ -37,14 +37,14 @@ class MessageRequest:
     messages: Annotated[list[MessageParam], MinLen(1), MaxLen(100_000)]
     max_tokens: Annotated[int, Ge(1)] | None = None
     system: str | list[Block] | None = None
-    tools: list[Block] = field(default_factory=list[Block])
+    tools: list[Block] | None = None
     tool_choice: Block | None = None
-    stop_sequences: Annotated[list[str], MaxLen(64)] = field(default_factory=list[str])
+    stop_sequences: Annotated[list[str], MaxLen(64)] | None = None
     thinking: Block | None = None
     temperature: Annotated[float, Ge(0), Le(1)] | None = None
     top_p: Annotated[float, Ge(0), Le(1)] | None = None
     container: str | Block | None = None
-    mcp_servers: list[Block] = field(default_factory=list[Block])
+    mcp_servers: list[Block] | None = None
     output_config: Block | None = None
     output_format: Block | None = None
 
@@ -98,7 +98,7 @@ def read_message_request(body: object, *, is_answered: bool = True) -> ReadReque
     request = read_body(_adapter(), body)
     if is_answered and request.max_tokens is None:
         raise invalid("max_tokens: Field required")
-    if any(not sequence.strip() for sequence in request.stop_sequences):
+    if any(not sequence.strip() for sequence in request.stop_sequences or ()):
         raise invalid("stop_sequences: each stop sequence must contain non-whitespace")
     known = MessageRequest.__dataclass_fields__.keys() | IGNORED
     sent = cast(dict[str, Any], body)

@@ -146,7 +146,7 @@ class MessageService:
         """
         request = read_message_request(body, is_answered=False).request
         backend = self._names.find(request.model).backend
-        read_client_tools(request.tools)
+        read_client_tools(request.tools or [])
         conversation = await self._conversation(request, backend, access)
         if not isinstance(backend, TokenCounter):
             return _estimated(request, conversation.history)
@@ -188,10 +188,10 @@ class MessageService:
         access: ResourceAccess,
     ) -> _RequestTools:
         """The tools of a request, before its MCP servers are connected. Raises `ApiFault`."""
-        client, choice = read_client_tools(request.tools), read_choice(request)
+        client, choice = read_client_tools(request.tools or []), read_choice(request)
         servers = read_mcp_servers(request)
         server: list[ServerTool] = []
-        for at, config in enumerate(request.tools):
+        for at, config in enumerate(request.tools or []):
             if (kind := SERVER_TYPE.fullmatch(str(config.get("type")))) is not None:
                 place = f"tools.{at}"
                 server.append(self._server_tool(kind, config, place, conversation, container))
@@ -284,4 +284,4 @@ def _estimated(request: MessageRequest, history: Sequence[BackendInput]) -> int:
 
 
 def _estimated_tools(request: MessageRequest) -> int:
-    return estimate(json.dumps(tool, ensure_ascii=False) for tool in request.tools)
+    return estimate(json.dumps(tool, ensure_ascii=False) for tool in request.tools or [])

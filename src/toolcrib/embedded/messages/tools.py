@@ -84,7 +84,7 @@ def read_choice(request: MessageRequest) -> MessageToolChoice:
             return MessageToolChoice("none")
         case "any" if request.tools:
             return MessageToolChoice("required", is_parallel=is_parallel)
-        case "tool" if any(tool.get("name") == choice.get("name") for tool in request.tools):
+        case "tool" if any(tool.get("name") == choice.get("name") for tool in request.tools or []):
             return MessageToolChoice("required", str(choice["name"]), is_parallel=is_parallel)
         case "any" | "tool":
             raise invalid("tool_choice: the request has no such tool.")
