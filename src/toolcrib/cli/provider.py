@@ -212,9 +212,8 @@ def provider(
 ) -> None:
     """Serve the Responses API with hosted tools that run on this machine.
 
-    The official openai client is its client: set OPENAI_BASE_URL to the address that is printed,
-    and OPENAI_API_KEY to the token, which is in a file that only you can read. So is the anthropic
-    client: set ANTHROPIC_BASE_URL to the address without /v1, and ANTHROPIC_API_KEY to the token.
+    Set OPENAI_BASE_URL to the address that is printed, and OPENAI_API_KEY to the token, which only
+    you can read. Anthropic's clients: ANTHROPIC_BASE_URL, without /v1, and ANTHROPIC_API_KEY.
 
     Example: toolcrib provider --backend scripted:shop.yaml --data state --web site=https://a.example
 
