@@ -171,7 +171,9 @@ BODIES: Final[dict[str, Schema]] = {
     "VectorStoreChange": record(_STORE_FIELDS, list(_STORE_FIELDS)),
     "NewVectorStoreFile": record({"file_id": TEXT, **_FILE_FIELDS}, list(_FILE_FIELDS)),
     "VectorStoreFileChange": record({"attributes": nullable(_ATTRIBUTES)}),
-    "NewFileBatch": record({"file_ids": _FILE_IDS, **_FILE_FIELDS}, list(_FILE_FIELDS)),
+    "NewFileBatch": record(
+        {"file_ids": {**_FILE_IDS, "minItems": 1}, **_FILE_FIELDS}, list(_FILE_FIELDS)
+    ),
     "VectorStoreQuery": record(
         {
             "query": either(

@@ -104,6 +104,8 @@ class StoreFileRoutes:
         store, body = await self._store(request), await read_object(request)
         files = self._provider.vector_stores.files
         wanted, access = _batch_of(body), access_of(request)
+        if not wanted:
+            raise invalid("A batch has at least one file.", "file_ids")
         for file in wanted:
             await files.check(file["file_id"], access)
         batch_id = new_id("vsfb")
@@ -232,8 +234,7 @@ class VectorStoreRoutes:
         stores, file_ids = self._provider.vector_stores, read_file_ids(body, default=[])
         for file_id in file_ids:
             await stores.files.check(file_id, access)
-        name = str(body.get("name") or "")
-        store = await stores.create(name, read_metadata(body), _days(body), access)
+        store = await stores.create(_name(body) or "", read_metadata(body), _days(body), access)
         for file_id in file_ids:
             await stores.files.add(store, file_id, access, {}, chunking)
         return JSONResponse(await self._resource(store))
@@ -247,10 +248,10 @@ class VectorStoreRoutes:
 
     async def _change(self, request: Request) -> Response:
         store, body = await self._store(request), await read_object(request)
-        name = body.get("name")
+        name = _name(body)
         changed = replace(
             store,
-            name=store.name if name is None else str(name),
+            name=store.name if name is None else name,
             metadata=read_metadata(body) if "metadata" in body else store.metadata,
             expires_days=_days(body) if "expires_after" in body else store.expires_days,
         )
@@ -293,6 +294,10 @@ def _queries(body: Mapping[str, Any]) -> list[str]:
     if not value or not all(isinstance(text, str) and text for text in value):
         raise invalid("Missing required parameter: 'query', text or a list of texts.", "query")
     return [str(text)[:_MAX_QUERY] for text in value]
+
+
+def _name(body: Mapping[str, Any]) -> str | None:
+    return None if body.get("name") is None else _text(body, "name")
 
 
 def _days(body: Mapping[str, Any]) -> int | None:
