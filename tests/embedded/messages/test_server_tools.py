@@ -139,6 +139,8 @@ async def test_a_tool_is_used_only_so_often(tmp_path: Path) -> None:
         {**SEARCH, "allowed_domains": ["https://a.example"]},
         {**FETCH, "max_uses": 0},
         {**SEARCH, "name": "search"},
+        {**SEARCH, "allowed_callers": ["code_execution_20260120"]},
+        {**FETCH, "url_sources": {"user_input": "none"}},
     ],
 )
 async def test_a_wrong_tool_is_refused(tool: Any, tmp_path: Path) -> None:
@@ -147,6 +149,17 @@ async def test_a_wrong_tool_is_refused(tool: Any, tmp_path: Path) -> None:
         with pytest.raises(anthropic.BadRequestError, match=r"tools\.0"):
             await ask(client, tools=[tool])
     assert puppet.requests == []
+
+
+async def test_an_option_without_an_effect_is_named(tmp_path: Path) -> None:
+    """A search cannot be told a place; the response says so."""
+    place = {"type": "approximate", "city": "Ulm"}
+    async with provided(calls(), web=[site(tmp_path)]) as (client, _, _):
+        create: Any = client.messages.with_raw_response.create
+        tools = [{**SEARCH, "user_location": place, "max_uses": 3}]
+        asked = [{"role": "user", "content": "Go."}]
+        raw = await create(model="puppet", max_tokens=9, messages=asked, tools=tools)
+    assert raw.headers["toolcrib-warning"] == "ignored parameters: tools.0.user_location"
 
 
 async def test_python_keeps_its_variables_in_a_container() -> None:
@@ -273,6 +286,16 @@ async def test_server_and_client_calls_in_one_proposal() -> None:
     kinds = [each.type for each in message.content]
     assert kinds == ["server_tool_use", "bash_code_execution_tool_result", "tool_use"]
     assert message.stop_reason == "tool_use"
+
+
+async def test_a_server_tool_beside_a_client_tool_of_its_name() -> None:
+    """The backend knows the two by different names, in the conversation too."""
+    script = calls(("hosted_python", {"code": "print(42)"}))
+    tool: Any = {"name": "python", "input_schema": {"type": "object"}}
+    async with provided(script) as (client, puppet, _):
+        message = await ask(client, tools=[PYTHON, tool])
+    assert only(message, "code_execution_tool_result").content.stdout == "42\n"
+    assert results(puppet.requests[-1])[0].name == "hosted_python"
 
 
 async def test_calls_of_unknown_tools_end() -> None:

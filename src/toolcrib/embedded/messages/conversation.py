@@ -78,9 +78,12 @@ class MessageConversation:
                 case "user" | "system" as role:
                     await self._read_user(role, blocks, at)
 
-    def hear(self, use: Block, result: Block) -> None:
-        """Append a server call with its result block."""
+    def hear(self, use: Block, result: Block, called: str | None = None) -> None:
+        """Append a server call with its result block. `called` is the name that the backend called,
+        if it has another one for the tool.
+        """
         name, arguments = _use(use)
+        name = called or name
         read = read_result(result, self.documents)
         self.documents += any(isinstance(source, CitedDocument) for source in read.sources)
         marks = self.marks.add(read.sources)

@@ -202,7 +202,7 @@ class MessageLoop:
         self._writer.whole({**result, "tool_use_id": use["id"]})
         if use["name"] in _COUNTED and not _is_error(result):
             self._counts[_COUNTED[use["name"]]] += 1
-        self._conversation.hear({**use, "input": arguments}, result)
+        self._conversation.hear({**use, "input": arguments}, result, call.name)
 
     def _refuse(self, call: ProposedCall, *, is_known: bool) -> None:
         """Tell the backend alone that a call cannot be run. Raises `BackendFailed`."""

@@ -22,6 +22,7 @@ from toolcrib.embedded.messages.request import read_message_request
 from toolcrib.embedded.messages.tools import (
     SERVER_TYPE,
     MessageTools,
+    ignored_options,
     read_choice,
     read_client_tools,
 )
@@ -121,6 +122,7 @@ class MessageService:
     async def create(self, body: object, access: ResourceAccess = PROCESS_ACCESS) -> ActiveMessage:
         """Start a message of the principal. Raises `ApiFault` before anything is answered."""
         read = read_message_request(body)
+        ignored = ignored_options(read.request.tools or [])
         request, chosen = read.request, self._names.find(read.request.model)
         backend = chosen.backend
         conversation = await self._conversation(request, backend, access)
@@ -138,7 +140,7 @@ class MessageService:
         self._active.add(task)
         task.add_done_callback(self._active.discard)
         warnings = () if chosen.warning is None else (chosen.warning,)
-        return ActiveMessage(writer, task, read.unknown, warnings)
+        return ActiveMessage(writer, task, (*read.unknown, *ignored), warnings)
 
     async def count(self, body: object, access: ResourceAccess = PROCESS_ACCESS) -> int:
         """Count the input tokens of a request: with the backend's tokenizer, or an estimate.

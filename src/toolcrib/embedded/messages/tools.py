@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 SERVER_TYPE: Final = re.compile(r"(web_search|web_fetch|code_execution)_([0-9]{8})")
 MCP_TYPE: Final = "mcp_toolset"
+_OPTIONS: Final = frozenset({"type", "name", "cache_control", "allowed_callers", "strict"})
+_WEB_OPTIONS: Final = frozenset(
+    {"max_uses", "allowed_domains", "blocked_domains", "citations", "max_content_tokens"}
+)
 _CLIENT_TYPE: Final = re.compile(r"(bash|text_editor|memory)_[0-9]{8}")
 _NO_PROPERTIES: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 _TEXT: Final = {"type": "string"}
@@ -163,6 +167,25 @@ def read_client_tools(tools: Sequence[Block]) -> list[BackendTool]:
         if not is_server_type(kind):
             client.append(_client_tool(name, kind, config, at))
     return client
+
+
+def ignored_options(tools: Sequence[Block]) -> list[str]:
+    """The options of server tools that have no effect here. Raises `ApiFault` for one that limits a
+    tool: without its limit, the tool would do more than the request allows.
+    """
+    ignored: list[str] = []
+    for at, config in enumerate(tools):
+        kind = SERVER_TYPE.fullmatch(str(config.get("type")))
+        if kind is None:
+            continue
+        callers: object = config.get("allowed_callers") or ["direct"]
+        if config.get("url_sources") is not None:
+            raise invalid(f"tools.{at}.url_sources: it is not supported here; leave it out.")
+        if not isinstance(callers, list) or "direct" not in callers:
+            raise invalid(f"tools.{at}.allowed_callers: tools are called directly here.")
+        known = _OPTIONS if kind[1] == "code_execution" else _OPTIONS | _WEB_OPTIONS
+        ignored += [f"tools.{at}.{key}" for key in config if key not in known]
+    return ignored
 
 
 def is_server_type(kind: object) -> bool:
