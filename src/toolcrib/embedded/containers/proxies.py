@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolcrib.egress import EgressPolicy, Resolver
-    from toolcrib.embedded.containers.container import Container
+    from toolcrib.embedded.domain_list import DomainList
     from toolcrib.embedded.egress_proxy import EgressProxy
 
 
@@ -26,19 +26,17 @@ class ContainerProxies:
         self._stack = ExitStack()
         self._folder: Path | None = None
 
-    async def socket(self, container: Container) -> Path | None:
-        """The socket file of a container's proxy; None when its policy lists no domains."""
-        if container.domains is None:
-            return None
+    async def socket(self, container_id: str, domains: DomainList) -> Path:
+        """The socket file of the proxy of a container that may reach these domains."""
         async with self._starting:
-            known = self._proxies.get(container.id)
+            known = self._proxies.get(container_id)
             if known is None:
                 from toolcrib.embedded.egress_proxy import EgressProxy
 
-                proxy = EgressProxy(container.domains, self._policy, self._resolver)
+                proxy = EgressProxy(domains, self._policy, self._resolver)
                 path = self._next_path()
                 await proxy.start(path)
-                known = self._proxies[container.id] = proxy, path
+                known = self._proxies[container_id] = proxy, path
         return known[1]
 
     async def drop(self, container_id: str) -> None:

@@ -256,7 +256,7 @@ class ContainerRepository:
 
     async def interpreter(self, container: Container) -> Interpreter:
         """The running interpreter of a container. Raises `SandboxUnavailable`."""
-        sandbox, proxy = await self.sandbox(), await self._proxies.socket(container)
+        sandbox, proxy = await self.sandbox(), await self._proxy(container)
         return await self._interpreters.get(
             container.id,
             lambda: Interpreter(
@@ -281,11 +281,16 @@ class ContainerRepository:
             argv=("/bin/sh", "-c", text),
             env={"HOME": "/tmp", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},
             network=container.has_network,
-            proxy=await self._proxies.socket(container),
+            proxy=await self._proxy(container),
             limits=self.limits(container, seconds),
             work_at=WORK_AT,
         )
         return await sandbox.run(command, work=work)
+
+    async def _proxy(self, container: Container) -> Path | None:
+        """The socket file of the container's egress proxy, if its policy lists domains."""
+        domains = container.domains
+        return None if domains is None else await self._proxies.socket(container.id, domains)
 
     async def _backend(self) -> str | None:
         try:

@@ -1,9 +1,11 @@
-"""ASGI middleware for requests of the Messages API: its credential and the form of its errors."""
+"""Requests of the Messages API: what tells them from others, their credential and their errors."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any, Final, cast
+
+from starlette.routing import Match, Route
 
 from toolcrib.embedded.database import new_id
 from toolcrib.embedded.messages.service import error_of
@@ -23,6 +25,16 @@ def is_message_api(scope: Scope) -> bool:
     if scope.get("path", "").startswith(_PATH):
         return True
     return any(name.lower() == VERSION for name, _ in scope.get("headers", ()))
+
+
+class MessageApiRoute(Route):
+    """A route that only requests of the Messages API take."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether the request is of the Messages API, and its path and method are the route's."""
+        if not is_message_api(scope):
+            return Match.NONE, {}
+        return super().matches(scope)
 
 
 class MessageApiMiddleware:

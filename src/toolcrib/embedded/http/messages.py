@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import BaseRoute, Match, Route
+from starlette.routing import BaseRoute, Route
 
 from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
@@ -29,14 +29,12 @@ from toolcrib.embedded.http.bodies import (
     read_upload,
     whole_number,
 )
-from toolcrib.embedded.http.message_api import is_message_api
+from toolcrib.embedded.http.message_api import MessageApiRoute
 from toolcrib.embedded.http.warning import warning_headers
 from toolcrib.embedded.messages.service import FAILED, error_of
 from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
-    from starlette.types import Scope
-
     from toolcrib.embedded.containers.container import ContainerFile
     from toolcrib.embedded.file_repository import StoredFile
     from toolcrib.embedded.messages.service import ActiveMessage
@@ -46,16 +44,6 @@ logger = logging.getLogger(__name__)
 
 _UPLOADED: Final = "user_data"
 _UPLOADS_AT_ONCE: Final = 2
-
-
-class MessageApiRoute(Route):
-    """A route that only requests of the Messages API take."""
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether the request is of the Messages API, and its path and method are the route's."""
-        if not is_message_api(scope):
-            return Match.NONE, {}
-        return super().matches(scope)
 
 
 class MessageRoutes:
