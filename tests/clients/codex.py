@@ -42,7 +42,6 @@ turns:
 CONFIG: Final = """\
 model = "gpt-5"
 model_provider = "crib"
-web_search = "disabled"
 
 [model_providers.crib]
 name = "crib"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -36,6 +36,7 @@ class BackendOptions:
     base_url: str | None = None
     model: str | None = None
     api_key_env: str | None = None
+    is_text_only: bool = False
 
 
 def backend_of(options: BackendOptions) -> ModelBackend:
@@ -70,7 +71,12 @@ def _chat(options: BackendOptions) -> ModelBackend:
         key = os.environ.get(options.api_key_env, "")
         if not key:
             raise UsageError(f"--api-key-env: {options.api_key_env[:80]} is not set")
-    return ChatBackend(options.model, base_url=options.base_url, api_key=key)
+    return ChatBackend(
+        options.model,
+        base_url=options.base_url,
+        api_key=key,
+        reads_images=not options.is_text_only,
+    )
 
 
 def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSearchSource]:
@@ -131,6 +137,9 @@ ModelName = Annotated[
 KeyVariable = Annotated[
     str | None,
     typer.Option("--api-key-env", metavar="VARIABLE", help="Where the endpoint's key is."),
+]
+TextOnly = Annotated[
+    bool, typer.Option("--text-only", help="The chat endpoint's model does not read images.")
 ]
 DataFolder = Annotated[
     Path | None,
@@ -195,6 +204,7 @@ def provider(
     base_url: BaseUrl = None,
     model: ModelName = None,
     api_key_env: KeyVariable = None,
+    text_only: TextOnly = False,
     data: DataFolder = None,
     files: FilesUrl = None,
     web: WebFolders = None,
@@ -223,7 +233,7 @@ def provider(
     """
     require_extra("server", "provider")
     require_extra("openai", "provider")
-    options = BackendOptions(backend, base_url, model, api_key_env)
+    options = BackendOptions(backend, base_url, model, api_key_env, text_only)
     try:
         model_backend, sources = backend_of(options), web_of(web or (), searxng)
         embedded = _create(
@@ -240,15 +250,23 @@ def provider(
         )
         if show_token:
             show(_secret(server))
-        from toolcrib.logs import LogOptions, restored_logs, write_logs
-
-        with redirected_stdout(), restored_logs():
-            import asyncio
-
-            write_logs(LogOptions(level=log_level or "info", format=log_format))
-            asyncio.run(_serve(embedded, model_backend, server, data, access_log=access_log))
+        serving = _serve(embedded, model_backend, server, data, access_log=access_log)
+        _run(serving, log_level, log_format)
     except (Refused, UsageError, OSError) as error:
         fail(str(error))
+
+
+def _run(
+    serving: Coroutine[Any, Any, None], level: LogLevelChoice | None, format_: LogFormatChoice
+) -> None:
+    """Serve until the process is told to stop."""
+    import asyncio
+
+    from toolcrib.logs import LogOptions, restored_logs, write_logs
+
+    with redirected_stdout(), restored_logs():
+        write_logs(LogOptions(level=level or "info", format=format_))
+        asyncio.run(serving)
 
 
 def _create(

@@ -12,14 +12,14 @@ import pytest
 
 from toolcrib.embedded.images import (
     ChartImages,
-    GeneratedImage,
+    DrawRequest,
+    FinishedImage,
     ImageFormat,
     ImageOutput,
-    ImageRequest,
     ImageSize,
-    PartialImage,
+    UnfinishedImage,
+    canvas,
 )
-from toolcrib.embedded.images import drawing as drawings
 from toolcrib.errors import BackendFailed
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -28,7 +28,7 @@ BARS = {"chart": "bar", "title": "Sales", "labels": ["a", "b"], "series": [{"val
 
 async def drawn(prompt: object, **more: Any) -> list[ImageOutput]:
     text = prompt if isinstance(prompt, str) else json.dumps(prompt)
-    return [output async for output in ChartImages().draw(ImageRequest(text, **more))]
+    return [output async for output in ChartImages().draw(DrawRequest(text, **more))]
 
 
 async def svg(prompt: object) -> ET.Element:
@@ -118,7 +118,7 @@ async def test_pixels_show_the_bars(format_: ImageFormat) -> None:
     size = ImageSize(300, 200)
     [image] = await drawn(BARS, format=format_, size=size)
     [again] = await drawn(BARS, format=format_, size=size)
-    assert isinstance(image, GeneratedImage)
+    assert isinstance(image, FinishedImage)
     assert (image, image.size) == (again, size)
     picture = Image.open(io.BytesIO(image.data))
     assert (picture.format, picture.size) == (format_.upper(), (300, 200))
@@ -138,17 +138,17 @@ async def test_a_transparent_background_is_transparent() -> None:
 async def test_partial_images_grow() -> None:
     """Each partial image has more of the values, on the scale of the whole."""
     outputs = await drawn({"values": [1, 2, 3]}, format="svg", partial_images=2)
-    assert [type(output) for output in outputs] == [PartialImage, PartialImage, GeneratedImage]
+    assert [type(output) for output in outputs] == [UnfinishedImage, UnfinishedImage, FinishedImage]
     bars = [len(heights(ET.fromstring(output.data))) for output in outputs]
     assert bars == [1, 2, 3]
 
 
 async def test_without_pillow_there_is_svg(monkeypatch: pytest.MonkeyPatch) -> None:
     """The default is then SVG, and pixels name the extra."""
-    monkeypatch.setattr(drawings, "find_spec", lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(canvas, "find_spec", lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     assert ChartImages().formats == ("svg",)
     [image] = await drawn(BARS)
-    assert isinstance(image, GeneratedImage)
+    assert isinstance(image, FinishedImage)
     assert image.format == "svg"
     with pytest.raises(BackendFailed, match="images"):
         await drawn(BARS, format="png")

@@ -21,10 +21,10 @@ from toolcrib.embedded import (
 )
 from toolcrib.embedded.images import (
     ChartImages,
-    GeneratedImage,
+    DrawRequest,
+    FinishedImage,
     ImageFormat,
     ImageOutput,
-    ImageRequest,
     ImageSize,
 )
 from toolcrib.errors import BackendFailed
@@ -146,11 +146,11 @@ class Painter:
     about = "Paint anything."
     formats: tuple[ImageFormat, ...] = ("png",)
 
-    def __init__(self, image: GeneratedImage | None) -> None:
+    def __init__(self, image: FinishedImage | None) -> None:
         self.image = image
-        self.requests: list[ImageRequest] = []
+        self.requests: list[DrawRequest] = []
 
-    async def draw(self, request: ImageRequest) -> AsyncIterator[ImageOutput]:
+    async def draw(self, request: DrawRequest) -> AsyncIterator[ImageOutput]:
         self.requests.append(request)
         if self.image is None:
             raise BackendFailed("the paint is dry")
@@ -159,12 +159,12 @@ class Painter:
 
 async def test_an_application_may_bring_its_own_painter() -> None:
     """It gets the request, and its image or its failure is what the client sees."""
-    painter = Painter(GeneratedImage(b"data", "png", ImageSize(10, 10), "a cat"))
+    painter = Painter(FinishedImage(b"data", "png", ImageSize(10, 10), "a cat"))
     async with served(draws("a cat"), images=painter) as (client, puppet):
         response = await client.responses.create(model="puppet", input="x", tools=[TOOL])
         painter.image = None
         failed = await client.responses.create(model="puppet", input="x", tools=[TOOL])
-    assert painter.requests[0] == ImageRequest("a cat")
+    assert painter.requests[0] == DrawRequest("a cat")
     assert puppet.requests[0].tools[0].description == "Paint anything."
     assert response.output[0].to_dict()["result"] == base64.b64encode(b"data").decode()
     assert failed.output[0].to_dict()["status"] == "failed"

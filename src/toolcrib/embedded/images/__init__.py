@@ -8,25 +8,25 @@ from toolcrib._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from toolcrib.embedded.images.backend import (
-        GeneratedImage,
+        DrawRequest,
+        FinishedImage,
         ImageBackend,
         ImageFormat,
         ImageOutput,
-        ImageRequest,
         ImageSize,
-        PartialImage,
+        UnfinishedImage,
     )
     from toolcrib.embedded.images.chart_images import ChartImages
 
 __all__ = [
     "ChartImages",
-    "GeneratedImage",
+    "DrawRequest",
+    "FinishedImage",
     "ImageBackend",
     "ImageFormat",
     "ImageOutput",
-    "ImageRequest",
     "ImageSize",
-    "PartialImage",
+    "UnfinishedImage",
 ]
 
 if not TYPE_CHECKING:
@@ -34,13 +34,13 @@ if not TYPE_CHECKING:
         __name__,
         {
             "toolcrib.embedded.images.backend": (
-                "GeneratedImage",
+                "FinishedImage",
                 "ImageBackend",
                 "ImageFormat",
                 "ImageOutput",
-                "ImageRequest",
+                "DrawRequest",
                 "ImageSize",
-                "PartialImage",
+                "UnfinishedImage",
             ),
             "toolcrib.embedded.images.chart_images": ("ChartImages",),
         },

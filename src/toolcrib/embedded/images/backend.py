@@ -21,7 +21,7 @@ class ImageSize:
 
 
 @dataclass(frozen=True, slots=True)
-class ImageRequest:
+class DrawRequest:
     """One request to an image backend. Without a size or a format, the backend chooses.
 
     `partial_images` is how many images the caller wants to see while the last one is being made.
@@ -35,14 +35,14 @@ class ImageRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class PartialImage:
+class UnfinishedImage:
     """An image that is not finished."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedImage:
+class FinishedImage:
     """The finished image. `revised_prompt` says what was drawn."""
 
     data: bytes
@@ -51,7 +51,7 @@ class GeneratedImage:
     revised_prompt: str
 
 
-ImageOutput: TypeAlias = PartialImage | GeneratedImage
+ImageOutput: TypeAlias = UnfinishedImage | FinishedImage
 
 
 class ImageBackend(Protocol):
@@ -67,6 +67,6 @@ class ImageBackend(Protocol):
         """The formats that it can write, the default first."""
         ...
 
-    def draw(self, request: ImageRequest) -> AsyncIterator[ImageOutput]:
+    def draw(self, request: DrawRequest) -> AsyncIterator[ImageOutput]:
         """Make one image: partial ones, then the finished one. Raises `BackendFailed`."""
         ...

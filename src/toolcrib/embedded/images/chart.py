@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from toolcrib.embedded.images.backend import ImageSize
-from toolcrib.embedded.images.drawing import Circle, Drawing, Point, Polygon, Polyline, Shape, Text
+from toolcrib.embedded.images.canvas import Circle, Drawing, Point, Polygon, Polyline, Shape, Text
 from toolcrib.errors import BackendFailed
 
 ChartKind: TypeAlias = Literal["bar", "line", "scatter", "pie"]

@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from toolcrib.embedded.images.backend import (
-    GeneratedImage,
+    DrawRequest,
+    FinishedImage,
     ImageFormat,
     ImageOutput,
-    ImageRequest,
     ImageSize,
-    PartialImage,
+    UnfinishedImage,
 )
+from toolcrib.embedded.images.canvas import RASTER_FORMATS, Drawing, has_raster, pixels, svg
 from toolcrib.embedded.images.chart import FORM, draw_chart, read_chart
-from toolcrib.embedded.images.drawing import RASTER_FORMATS, Drawing, has_raster, pixels, svg
 
 DEFAULT_SIZE: Final = ImageSize(800, 500)
 
@@ -33,17 +33,17 @@ class ChartImages:
         """PNG first, if Pillow is there."""
         return (*RASTER_FORMATS, "svg") if has_raster() else ("svg",)
 
-    async def draw(self, request: ImageRequest) -> AsyncIterator[ImageOutput]:
+    async def draw(self, request: DrawRequest) -> AsyncIterator[ImageOutput]:
         """Draw the chart; while it is partial, only its first values."""
         chart = read_chart(request.prompt)
         size, format_ = request.size or DEFAULT_SIZE, request.format or self.formats[0]
         for number in range(request.partial_images):
             part = chart.first((number + 1) / (request.partial_images + 1))
             drawing = draw_chart(part, size, whole=chart, is_transparent=request.is_transparent)
-            yield PartialImage(await _written(drawing, format_))
+            yield UnfinishedImage(await _written(drawing, format_))
         drawing = draw_chart(chart, size, is_transparent=request.is_transparent)
         data = await _written(drawing, format_)
-        yield GeneratedImage(data, format_, size, chart.summary)
+        yield FinishedImage(data, format_, size, chart.summary)
 
 
 async def _written(drawing: Drawing, format_: ImageFormat) -> bytes:

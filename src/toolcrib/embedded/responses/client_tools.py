@@ -16,7 +16,7 @@ from toolcrib.embedded.faults import invalid
 if TYPE_CHECKING:
     from toolcrib.embedded.responses.writer import ResponseWriter
 
-ClientToolType: TypeAlias = Literal["function", "custom", "apply_patch", "tool_search"]
+RequestToolType: TypeAlias = Literal["function", "custom", "apply_patch", "tool_search"]
 
 NAMESPACE: Final = "namespace"
 TOOL_SEARCH: Final = "tool_search"
@@ -54,10 +54,10 @@ _PATCH: Final[dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ClientTool:
+class RequestTool:
     """A tool that the client runs. The backend sees it as `declaration`, under a flat name."""
 
-    type: ClientToolType
+    type: RequestToolType
     name: str
     declaration: BackendTool
     config: Mapping[str, Any]
@@ -78,7 +78,7 @@ class ClientTool:
         """What a tool choice may name."""
         return {"type": self.type, "name": self.name, "namespace": self.namespace_name}
 
-    def named(self, flat: str) -> ClientTool:
+    def named(self, flat: str) -> RequestTool:
         """The tool under another flat name."""
         return replace(self, declaration=replace(self.declaration, name=flat))
 
@@ -90,11 +90,11 @@ def flat_name(namespace: str | None, name: str) -> str:
 
 def is_client_tool(config: Mapping[str, Any]) -> bool:
     """Whether the client runs this tool of a request."""
-    type_ = config.get("type")
+    type_ = str(config.get("type"))
     return type_ in CLIENT_TYPES or (type_ == TOOL_SEARCH and config.get("execution") == "client")
 
 
-def read_client_tools(config: Mapping[str, Any], param: str) -> list[ClientTool]:
+def read_client_tools(config: Mapping[str, Any], param: str) -> list[RequestTool]:
     """The tools of the client that one entry of a request declares. Raises `ApiFault`."""
     match config.get("type"):
         case "function" | "custom":
@@ -104,19 +104,19 @@ def read_client_tools(config: Mapping[str, Any], param: str) -> list[ClientTool]
         case "apply_patch":
             about = "Create, update or delete one file of the user's workspace."
             return [
-                ClientTool(
+                RequestTool(
                     APPLY_PATCH, APPLY_PATCH, BackendTool(APPLY_PATCH, about, _PATCH), config
                 )
             ]
         case "tool_search" if config.get("execution") == "client":
             about = str(config.get("description") or "Find tools that are not offered yet.")
             declaration = BackendTool(TOOL_SEARCH, about, _schema(config, param) or _QUERY)
-            return [ClientTool(TOOL_SEARCH, TOOL_SEARCH, declaration, config)]
+            return [RequestTool(TOOL_SEARCH, TOOL_SEARCH, declaration, config)]
         case _:
             return []
 
 
-def _namespace(config: Mapping[str, Any], param: str) -> list[ClientTool]:
+def _namespace(config: Mapping[str, Any], param: str) -> list[RequestTool]:
     name, members = config.get("name"), config.get("tools")
     if not isinstance(name, str) or not name:
         raise invalid("A namespace needs a name.", f"{param}.name")
@@ -124,10 +124,13 @@ def _namespace(config: Mapping[str, Any], param: str) -> list[ClientTool]:
         raise invalid("A namespace needs a list of tools.", f"{param}.tools")
     lines = str(config.get("description") or "").strip().splitlines()
     about = f"[{name}: {lines[0][:_LONGEST_NAMESPACE]}] " if lines else ""
-    tools: list[ClientTool] = []
+    tools: list[RequestTool] = []
     for at, member in enumerate(cast(list[object], members)):
         place = f"{param}.tools[{at}]"
-        if not isinstance(member, dict) or cast(dict[str, Any], member).get("type") not in NAMED:
+        if (
+            not isinstance(member, dict)
+            or str(cast(dict[str, Any], member).get("type")) not in NAMED
+        ):
             raise invalid("A namespace holds function and custom tools only.", f"{place}.type")
         tool = _named_tool(cast(dict[str, Any], member), place)
         shown = tool.declaration
@@ -138,7 +141,7 @@ def _namespace(config: Mapping[str, Any], param: str) -> list[ClientTool]:
     return tools
 
 
-def _named_tool(config: Mapping[str, Any], param: str) -> ClientTool:
+def _named_tool(config: Mapping[str, Any], param: str) -> RequestTool:
     name = config.get("name")
     if not isinstance(name, str) or not name:
         raise invalid("A tool needs a name.", f"{param}.name")
@@ -146,9 +149,11 @@ def _named_tool(config: Mapping[str, Any], param: str) -> ClientTool:
     description = str(config.get("description") or "")
     if config["type"] == "custom":
         about = description + _grammar(config)
-        return ClientTool("custom", name, BackendTool(name, about, _FREE, is_freeform=True), config)
+        return RequestTool(
+            "custom", name, BackendTool(name, about, _FREE, is_freeform=True), config
+        )
     parameters = _schema(config, param) or _NO_PARAMETERS
-    return ClientTool("function", name, BackendTool(name, description, parameters), config)
+    return RequestTool("function", name, BackendTool(name, description, parameters), config)
 
 
 def _check_callers(config: Mapping[str, Any], param: str) -> None:
@@ -175,18 +180,18 @@ def _grammar(config: Mapping[str, Any]) -> str:
     return f"\n\nThe input has this grammar ({grammar.get('syntax')}):\n{grammar.get('definition')}"
 
 
-def loaded_tools(item: Mapping[str, Any], param: str) -> list[ClientTool]:
+def loaded_tools(item: Mapping[str, Any], param: str) -> list[RequestTool]:
     """The tools of the client that an item brings. Raises `ApiFault` for tools of other kinds,
     unless a search of the provider found them in the request.
     """
     listed: object = item.get("tools")
     if not isinstance(listed, list):
         raise invalid("'tools' must be a list of tools.", f"{param}.tools")
-    tools: list[ClientTool] = []
+    tools: list[RequestTool] = []
     for at, config in enumerate(cast(list[object], listed)):
         place = f"{param}.tools[{at}]"
         facts = cast(dict[str, Any], config) if isinstance(config, dict) else {}
-        if facts.get("type") in CLIENT_TYPES:
+        if str(facts.get("type")) in CLIENT_TYPES:
             tools += read_client_tools(facts, place)
         elif item.get("execution") != "server":
             raise invalid(
@@ -197,11 +202,11 @@ def loaded_tools(item: Mapping[str, Any], param: str) -> list[ClientTool]:
     return tools
 
 
-def unique_tools(tools: Iterable[tuple[ClientTool, str]]) -> list[ClientTool]:
+def unique_tools(tools: Iterable[tuple[RequestTool, str]]) -> list[RequestTool]:
     """Give each tool a flat name of its own. Raises `ApiFault` for two tools of one name."""
     seen: set[tuple[str | None, str]] = set()
     taken: set[str] = set()
-    unique: list[ClientTool] = []
+    unique: list[RequestTool] = []
     for tool, param in tools:
         key = (tool.namespace_name, tool.name)
         if key in seen:
@@ -215,7 +220,7 @@ def unique_tools(tools: Iterable[tuple[ClientTool, str]]) -> list[ClientTool]:
     return unique
 
 
-def write_client_call(writer: ResponseWriter, tool: ClientTool, arguments: str) -> str | None:
+def write_client_call(writer: ResponseWriter, tool: RequestTool, arguments: str) -> str | None:
     """Write a call that the client must run. Returns why it cannot be written, for the backend."""
     match tool.type:
         case "function":
@@ -237,12 +242,12 @@ def freeform_input(arguments: str) -> str:
     return arguments
 
 
-def _address(tool: ClientTool) -> dict[str, Any]:
+def _address(tool: RequestTool) -> dict[str, Any]:
     call: dict[str, Any] = {"call_id": new_id("call"), "name": tool.name}
     return call if tool.namespace is None else {**call, "namespace": tool.namespace_name}
 
 
-def _write_function_call(writer: ResponseWriter, tool: ClientTool, arguments: str) -> None:
+def _write_function_call(writer: ResponseWriter, tool: RequestTool, arguments: str) -> None:
     base = {"id": new_id("fc"), "type": "function_call", "status": "in_progress"}
     index = writer.add_item({**base, **_address(tool), "arguments": ""})
     writer.emit("function_call_arguments.delta", index, delta=arguments)
@@ -250,7 +255,7 @@ def _write_function_call(writer: ResponseWriter, tool: ClientTool, arguments: st
     writer.finish_item(index, arguments=arguments, status="completed")
 
 
-def _write_custom_call(writer: ResponseWriter, tool: ClientTool, text: str) -> None:
+def _write_custom_call(writer: ResponseWriter, tool: RequestTool, text: str) -> None:
     base = {"id": new_id("ctc"), "type": "custom_tool_call"}
     index = writer.add_item({**base, **_address(tool), "input": ""})
     writer.emit("custom_tool_call_input.delta", index, delta=text)

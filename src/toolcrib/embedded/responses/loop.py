@@ -36,7 +36,7 @@ from toolcrib.errors import BackendFailed
 
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import ModelBackend
-    from toolcrib.embedded.responses.client_tools import ClientTool
+    from toolcrib.embedded.responses.client_tools import RequestTool
     from toolcrib.embedded.responses.conversation import ResponseConversation
     from toolcrib.embedded.responses.tools import OpenTools
     from toolcrib.embedded.responses.writer import ResponseWriter
@@ -175,7 +175,7 @@ class ResponseLoop:
                 goes_on = await self._run_hosted(call) and goes_on
         return goes_on
 
-    def _pass_on(self, call: ProposedCall, tool: ClientTool) -> bool:
+    def _pass_on(self, call: ProposedCall, tool: RequestTool) -> bool:
         """Write a call for the client; True if the backend has to propose another one instead."""
         fault = write_client_call(self._writer, tool, call.arguments)
         if fault is None:

@@ -331,7 +331,9 @@ class ResponseService:
         history: RequestHistory,
         sampling: Sampling,
     ) -> tuple[str, dict[str, Any]]:
-        await fetch_images(history.conversation.history, self._content.egress)
+        turns = history.conversation.history
+        if any(turn.images for turn in turns if not isinstance(turn, BackendCall)):
+            await fetch_images(turns, self._content.egress)
         async with AsyncExitStack() as stack:
             tools = await self._kinds.open(request, context, stack)
             return await ResponseLoop(

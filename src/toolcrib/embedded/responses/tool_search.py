@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.embedded.backend import BackendTool
 from toolcrib.embedded.database import new_id
-from toolcrib.embedded.responses.client_tools import LOADING_ITEMS, TOOL_SEARCH, read_client_tools
+from toolcrib.embedded.responses.client_tools import LOADING_ITEMS, read_client_tools
 from toolcrib.embedded.responses.request import tool_resource
 from toolcrib.embedded.tools.tool import ToolAnswer
 
 if TYPE_CHECKING:
-    from toolcrib.embedded.responses.client_tools import ClientTool
+    from toolcrib.embedded.responses.client_tools import RequestTool
     from toolcrib.embedded.responses.writer import ResponseWriter
 
 MAX_FOUND: Final = 8
@@ -69,25 +69,17 @@ class _DeferredTool:
 
 
 class ToolSearch:
-    """Hides the deferred tools of one request until a search loads them."""
+    """Hides the deferred tools of one request until a search loads them. Without a name the backend
+    cannot search: the client does.
+    """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str | None) -> None:
         self.name = name
         self._deferred: dict[str, _DeferredTool] = {}
 
-    @classmethod
-    def of(
-        cls, configs: Iterable[Mapping[str, Any]], client: Sequence[ClientTool], name: str
-    ) -> ToolSearch | None:
-        """The search of a request, if it has one. That of a client hides tools as well."""
-        if not any(config.get("type") == TOOL_SEARCH for config in configs):
-            return None
-        is_client = any(tool.type == TOOL_SEARCH for tool in client)
-        return cls("" if is_client else name)
-
     def defer(
         self,
-        client: Iterable[ClientTool],
+        client: Iterable[RequestTool],
         hosted: Iterable[tuple[BackendTool, Mapping[str, Any]]],
     ) -> None:
         """Hide the deferred ones of these tools."""
@@ -118,7 +110,7 @@ class ToolSearch:
     @property
     def declaration(self) -> BackendTool | None:
         """The search as the backend sees it, while there is something to find."""
-        if not self.name or not self._deferred:
+        if self.name is None or not self._deferred:
             return None
         return BackendTool(self.name, f"{_ABOUT}\n{self._listed()}", _PARAMETERS)
 

@@ -13,7 +13,7 @@ from toolcrib.embedded.responses.client_tools import (
     CLIENT_TYPES,
     LOADING_ITEMS,
     TOOL_SEARCH,
-    ClientTool,
+    RequestTool,
     is_client_tool,
     loaded_tools,
     read_client_tools,
@@ -70,7 +70,7 @@ class HostedKinds:
     def check(self, request: ResponseRequest) -> None:
         """Raises `ApiFault` for an invalid or unsupported tool of a request."""
         for at, config in enumerate(request.tools or []):
-            param, type_ = f"tools[{at}]", config.get("type")
+            param, type_ = f"tools[{at}]", str(config.get("type"))
             if is_client_tool(config) or type_ == TOOL_SEARCH:
                 continue
             if type_ not in self._by_type:
@@ -109,8 +109,10 @@ class HostedKinds:
                 shown = replace(function, name=_free_name(function.name, taken))
                 taken.add(shown.name)
                 hosted.append(_HostedFunction(shown, function.name, tool, config))
-        search = ToolSearch.of(configs, client, _free_name(TOOL_SEARCH, taken))
-        if search is not None:
+        search: ToolSearch | None = None
+        if any(config["type"] == TOOL_SEARCH for config in configs):
+            is_clients = any(tool.type == TOOL_SEARCH for tool in client)
+            search = ToolSearch(None if is_clients else _free_name(TOOL_SEARCH, taken))
             search.defer(client, [(each.function, each.config) for each in hosted])
             search.load(context.items)
         return OpenTools(client, hosted, read_choice(request), search)
@@ -121,7 +123,7 @@ class OpenTools:
 
     def __init__(
         self,
-        client: Sequence[ClientTool],
+        client: Sequence[RequestTool],
         hosted: Sequence[_HostedFunction],
         chosen: ToolChoice,
         search: ToolSearch | None = None,
@@ -167,7 +169,7 @@ class OpenTools:
         """Whether something has to be proposed."""
         return self._chosen.mode(has_called=has_called)
 
-    def client_tool(self, name: str) -> ClientTool | None:
+    def client_tool(self, name: str) -> RequestTool | None:
         """The client tool of this name."""
         return self._client.get(name)
 
@@ -179,14 +181,14 @@ class OpenTools:
         return None if hosted is None else partial(hosted.tool.run, hosted.own_name)
 
 
-def _declared(configs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[ClientTool, str]]:
+def _declared(configs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[RequestTool, str]]:
     for at, config in enumerate(configs):
         param = f"tools[{at}]"
         for tool in read_client_tools(config, param):
             yield tool, param
 
 
-def _loaded(items: Iterable[Mapping[str, Any]]) -> Iterator[ClientTool]:
+def _loaded(items: Iterable[Mapping[str, Any]]) -> Iterator[RequestTool]:
     """The tools that items of the conversation bring."""
     for item in items:
         if item.get("type") in LOADING_ITEMS:

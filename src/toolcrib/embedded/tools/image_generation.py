@@ -13,11 +13,11 @@ from toolcrib.embedded.backend import BackendTool
 from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.images.backend import (
-    GeneratedImage,
+    DrawRequest,
+    FinishedImage,
     ImageFormat,
-    ImageRequest,
     ImageSize,
-    PartialImage,
+    UnfinishedImage,
 )
 from toolcrib.embedded.tools.tool import ToolAnswer
 from toolcrib.errors import BackendFailed
@@ -114,10 +114,10 @@ class _OpenImages:
         about = f"The user sees the image: {image.revised_prompt}, {image.format}, {image.size}."
         return ToolAnswer(item_id, about, {"format": image.format, "size": str(image.size)})
 
-    async def _draw(self, prompt: str, index: int, writer: ResponseWriter) -> GeneratedImage:
+    async def _draw(self, prompt: str, index: int, writer: ResponseWriter) -> FinishedImage:
         request = _request_of(self._config, self._backend, "tools", prompt)
         if not self._is_streamed:
-            request = ImageRequest(prompt, request.size, request.format, request.is_transparent)
+            request = DrawRequest(prompt, request.size, request.format, request.is_transparent)
         count, image = 0, None
         drawing = cast("AsyncGenerator[ImageOutput]", self._backend.draw(request))
         async with aclosing(drawing):
@@ -125,7 +125,7 @@ class _OpenImages:
                 if len(output.data) > MAX_IMAGE_BYTES:
                     raise BackendFailed(f"the image has more than {MAX_IMAGE_BYTES} bytes")
                 match output:
-                    case PartialImage():
+                    case UnfinishedImage():
                         writer.emit(
                             "image_generation_call.partial_image",
                             index,
@@ -133,13 +133,13 @@ class _OpenImages:
                             partial_image_b64=base64.b64encode(output.data).decode(),
                         )
                         count += 1
-                    case GeneratedImage():
+                    case FinishedImage():
                         image = output
         if image is None:
             raise BackendFailed("the image backend made no image")
         return image
 
-    def _fields(self, image: GeneratedImage) -> dict[str, Any]:
+    def _fields(self, image: FinishedImage) -> dict[str, Any]:
         return {
             "result": base64.b64encode(image.data).decode(),
             "revised_prompt": image.revised_prompt,
@@ -153,7 +153,7 @@ class _OpenImages:
 
 def _request_of(
     config: Mapping[str, Any], backend: ImageBackend, param: str, prompt: str = ""
-) -> ImageRequest:
+) -> DrawRequest:
     """The request of a configuration. Raises `ApiFault`."""
     format_, partial = config.get("output_format"), config.get("partial_images") or 0
     if format_ is not None and format_ not in backend.formats:
@@ -169,7 +169,7 @@ def _request_of(
         raise invalid("'background' is auto, opaque or transparent.", f"{param}.background")
     if background == "transparent" and format_ == "jpeg":
         raise invalid("A JPEG image has no transparent background.", f"{param}.background")
-    return ImageRequest(
+    return DrawRequest(
         prompt,
         _size(config.get("size"), f"{param}.size"),
         cast("ImageFormat | None", format_),

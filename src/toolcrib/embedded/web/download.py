@@ -32,7 +32,7 @@ class DownloadKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Download:
+class FetchedContent:
     """What an address answered."""
 
     media_type: str
@@ -46,7 +46,9 @@ def download_client(egress: EgressPolicy) -> AsyncClient:
     )
 
 
-async def download(client: AsyncClient, address: str, kind: DownloadKind, most: int) -> Download:
+async def download(
+    client: AsyncClient, address: str, kind: DownloadKind, most: int
+) -> FetchedContent:
     """Fetch at most so many bytes. The `ApiFault` says nothing about what was fetched."""
     import httpx2
 
@@ -60,7 +62,9 @@ async def download(client: AsyncClient, address: str, kind: DownloadKind, most: 
         raise invalid(f"An {field} does not answer.", kind.param) from None
 
 
-async def _fetched(client: AsyncClient, address: str, kind: DownloadKind, most: int) -> Download:
+async def _fetched(
+    client: AsyncClient, address: str, kind: DownloadKind, most: int
+) -> FetchedContent:
     accepted = ", ".join(sorted(kind.media_types)) or "*/*"
     headers = {"accept": accepted, "accept-encoding": "identity"}
     body = bytearray()
@@ -74,4 +78,4 @@ async def _fetched(client: AsyncClient, address: str, kind: DownloadKind, most: 
             body += piece
             if len(body) > most:
                 raise invalid(kind.too_large, kind.param)
-    return Download(media_type, bytes(body))
+    return FetchedContent(media_type, bytes(body))
