@@ -72,11 +72,11 @@ def installed_codex() -> str:
     return str(command)
 
 
-def ask(codex: str, home: Path, prompt: str) -> list[dict[str, Any]]:
+def ask(codex: str, home: Path, *arguments: str) -> list[dict[str, Any]]:
     """The items of one run of Codex."""
     work = home / "work"
     work.mkdir(exist_ok=True)
-    command = [codex, "exec", "--skip-git-repo-check", "--json", "-s", "read-only", prompt]
+    command = [codex, "exec", "--skip-git-repo-check", "--json", "-s", "read-only", *arguments]
     environment = {**os.environ, "CODEX_HOME": str(home), "CRIB_KEY": SECRET}
     done = subprocess.run(
         command,
@@ -94,13 +94,15 @@ def ask(codex: str, home: Path, prompt: str) -> list[dict[str, Any]]:
 
 
 def check(codex: str, home: Path) -> None:
-    """Both questions, with what Codex has to show for them."""
+    """Both questions, with what Codex has to show for them, and a conversation that goes on."""
     hello = ask(codex, home, "Say hello")
     assert _said(hello) == "Hello from the provider.", hello
     summed = ask(codex, home, "Add 20 and 22")
     [call] = [item for item in summed if item["type"] == "mcp_tool_call"]
     assert (call["server"], call["tool"], call["status"]) == ("desk", "add", "completed"), call
     assert "42" in _said(summed), summed
+    again = ask(codex, home, "resume", "--last", "Say hello")
+    assert _said(again) == "Hello from the provider.", again
 
 
 def _said(items: list[dict[str, Any]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import socket
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -192,6 +193,18 @@ async def test_files_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
             await client.responses.create(
                 model="puppet", input=message(part), previous_response_id=first.id
             )
+
+
+async def test_the_files_of_a_request_have_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that never answers holds up nobody for long."""
+    monkeypatch.setattr(content, "CONTENT_SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/a.txt"
+        part = {"type": "input_file", "file_url": address}
+        async with served(quiet) as (client, puppet):
+            with pytest.raises(BadRequestError, match=r"takes more than 0\.05 seconds"):
+                await client.responses.create(model="puppet", input=message(part))
+    assert puppet.requests == []
 
 
 async def test_an_uploaded_image_reaches_a_model_that_sees() -> None:

@@ -7,7 +7,7 @@ import base64
 import binascii
 import tempfile
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -32,6 +32,8 @@ MAX_FILES: Final = 20
 MAX_FILE_BYTES: Final = 50 * 1024 * 1024
 MAX_CHARACTERS: Final = 2_000_000
 """The most text of all files of one request, with the conversation that it continues."""
+CONTENT_SECONDS: Final = 120
+"""The most time for all files of one request."""
 _CACHED_CHARACTERS: Final = 2 * MAX_CHARACTERS
 _TOO_LARGE: Final = f"A file has more than {MAX_FILE_BYTES} bytes."
 _FILE: Final = DownloadKind("A file", "input.file_url", _TOO_LARGE)
@@ -111,18 +113,26 @@ class ContentResolver:
         self._reads_images = reads_images
         self._files = 0
         self._characters = 0
+        self._deadline: float | None = None
 
     async def resolve(self, item: Item, param: str) -> Item:
         """An item without files. Raises `ApiFault`."""
         for place in _PLACES:
             parts: object = item.get(place)
             if isinstance(parts, list) and any(map(_is_elsewhere, cast(list[object], parts))):
-                resolved = [
-                    await self._part(part, f"{param}.{place}[{at}]")
-                    for at, part in enumerate(cast(list[object], parts))
-                ]
+                resolved = await self._parts(cast(list[object], parts), f"{param}.{place}")
                 item = {**item, place: resolved}
         return item
+
+    async def _parts(self, parts: Sequence[object], param: str) -> list[object]:
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + CONTENT_SECONDS
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                return [await self._part(part, f"{param}[{at}]") for at, part in enumerate(parts)]
+        except TimeoutError:
+            message = f"Reading the files of a request takes more than {CONTENT_SECONDS} seconds."
+            raise invalid(message, param) from None
 
     async def _part(self, part: object, param: str) -> object:
         if not _is_elsewhere(part):
