@@ -107,7 +107,7 @@ AssistantPart: TypeAlias = Annotated[ChatTextPart | ChatRefusalPart, Discriminat
 
 
 @checked(frozen=True, config=LENIENT)
-class InstructionMessage:
+class ChatInstructionMessage:
     """Instructions of the application."""
 
     role: Literal["system", "developer"]
@@ -115,7 +115,7 @@ class InstructionMessage:
 
 
 @checked(frozen=True, config=LENIENT)
-class UserMessage:
+class ChatUserMessage:
     """A message of the user."""
 
     role: Literal["user"]
@@ -123,7 +123,7 @@ class UserMessage:
 
 
 @checked(frozen=True, config=LENIENT)
-class AssistantMessage:
+class ChatAssistantMessage:
     """An earlier answer of the model, with the calls that it proposed."""
 
     role: Literal["assistant"]
@@ -133,7 +133,7 @@ class AssistantMessage:
 
 
 @checked(frozen=True, config=LENIENT)
-class ToolMessage:
+class ChatToolMessage:
     """The result of a call."""
 
     role: Literal["tool"]
@@ -142,7 +142,8 @@ class ToolMessage:
 
 
 ChatRequestMessage: TypeAlias = Annotated[
-    InstructionMessage | UserMessage | AssistantMessage | ToolMessage, Discriminator("role")
+    ChatInstructionMessage | ChatUserMessage | ChatAssistantMessage | ChatToolMessage,
+    Discriminator("role"),
 ]
 
 
@@ -159,13 +160,13 @@ def items_of_messages(messages: Sequence[ChatRequestMessage]) -> list[JsonItem]:
 def _items(message: ChatRequestMessage, calls: dict[str, str], param: str) -> Iterator[JsonItem]:
     """The items of one message. `calls` are the types of the calls so far, by their ids."""
     match message:
-        case InstructionMessage():
+        case ChatInstructionMessage():
             yield _message(message.role, _text(message.content))
-        case UserMessage():
+        case ChatUserMessage():
             yield _message("user", _user_content(message.content, param))
-        case AssistantMessage():
+        case ChatAssistantMessage():
             yield from _assistant_items(message, calls)
-        case ToolMessage():
+        case ChatToolMessage():
             kind = calls.get(message.tool_call_id)
             if kind is None:
                 raise invalid(
@@ -178,7 +179,7 @@ def _items(message: ChatRequestMessage, calls: dict[str, str], param: str) -> It
             assert_never(message)
 
 
-def _assistant_items(message: AssistantMessage, calls: dict[str, str]) -> Iterator[JsonItem]:
+def _assistant_items(message: ChatAssistantMessage, calls: dict[str, str]) -> Iterator[JsonItem]:
     content = message.content
     text = (_text(content) if content is not None else "") or message.refusal or ""
     if text or not message.tool_calls:

@@ -157,7 +157,7 @@ class WebSearchOptions:
 
 
 @checked(frozen=True, config=LENIENT)
-class ChatRequest:
+class CompletionParameters:
     """The parameters of a request. Those after `user` are accepted and have no effect."""
 
     model: str
@@ -212,15 +212,15 @@ class ChatRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadChatRequest:
+class ReadCompletionParameters:
     """A request, the names of its parameters that nobody here knows, and its messages as sent."""
 
-    request: ChatRequest
+    request: CompletionParameters
     unknown: tuple[str, ...]
     messages: list[dict[str, Any]]
 
 
-def read_chat_request(body: object) -> ReadChatRequest:
+def read_chat_request(body: object) -> ReadCompletionParameters:
     """Validate a request. The `ApiFault` names the first invalid parameter."""
     sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
     _refuse(sent)
@@ -230,11 +230,11 @@ def read_chat_request(body: object) -> ReadChatRequest:
         raise invalid(message, "max_tokens")
     if request.top_logprobs is not None and not request.logprobs:
         raise invalid("'top_logprobs' needs 'logprobs': true.", "top_logprobs")
-    known = {field.name for field in fields(ChatRequest)}
+    known = {field.name for field in fields(CompletionParameters)}
     unknown = sorted(
         name for name, value in sent.items() if name not in known and value is not None
     )
-    return ReadChatRequest(request, tuple(unknown), sent["messages"])
+    return ReadCompletionParameters(request, tuple(unknown), sent["messages"])
 
 
 def _refuse(sent: Mapping[str, Any]) -> None:
@@ -250,11 +250,11 @@ def _refuse(sent: Mapping[str, Any]) -> None:
 
 
 @cache
-def _adapter() -> TypeAdapter[ChatRequest]:
-    return TypeAdapter(ChatRequest)
+def _adapter() -> TypeAdapter[CompletionParameters]:
+    return TypeAdapter(CompletionParameters)
 
 
-def response_body(request: ChatRequest) -> dict[str, Any]:
+def response_body(request: CompletionParameters) -> dict[str, Any]:
     """The same request for the Responses API, not stored. Raises `ApiFault`."""
     body: dict[str, Any] = {
         "model": request.model,
@@ -275,7 +275,7 @@ def response_body(request: ChatRequest) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _tools(request: ChatRequest) -> list[dict[str, Any]]:
+def _tools(request: CompletionParameters) -> list[dict[str, Any]]:
     tools: list[dict[str, Any]] = []
     for tool in request.tools or []:
         match tool:
@@ -339,7 +339,7 @@ def _named(choice: NamedFunctionChoice | NamedCustomChoice) -> dict[str, Any]:
     return {"type": choice.type, "name": tool.name}
 
 
-def _text_options(request: ChatRequest) -> dict[str, Any] | None:
+def _text_options(request: CompletionParameters) -> dict[str, Any] | None:
     text: dict[str, Any] = {"verbosity": request.verbosity} if request.verbosity else {}
     match request.response_format:
         case None:

@@ -12,7 +12,11 @@ from toolcrib.embedded.chat.completion import (
     CompletionHead,
     completion_of,
 )
-from toolcrib.embedded.chat.request import ReadChatRequest, read_chat_request, response_body
+from toolcrib.embedded.chat.request import (
+    ReadCompletionParameters,
+    read_chat_request,
+    response_body,
+)
 from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
@@ -27,7 +31,7 @@ class ActiveCompletion:
     """A completion whose response is being made. A stored one is stored before its end is sent."""
 
     head: CompletionHead
-    sent: ReadChatRequest
+    sent: ReadCompletionParameters
     active: ActiveResponse
     access: ResourceAccess
     repository: CompletionRepository

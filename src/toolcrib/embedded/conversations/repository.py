@@ -47,7 +47,7 @@ create table if not exists conversation_items (
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class StoredConversation:
     """A stored conversation."""
 
     id: str
@@ -80,10 +80,12 @@ class ConversationRepository:
 
     async def create(
         self, items: Sequence[Item], metadata: Mapping[str, str], access: ResourceAccess
-    ) -> Conversation:
+    ) -> StoredConversation:
         """Create a conversation of the principal with its first items. Raises `ApiFault`."""
         added = await self._readable((), items, access)
-        conversation = Conversation(new_id("conv"), int(self._clock()), metadata, access.owner)
+        conversation = StoredConversation(
+            new_id("conv"), int(self._clock()), metadata, access.owner
+        )
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -100,7 +102,7 @@ class ConversationRepository:
         await self._database.ask(write)
         return conversation
 
-    async def get(self, conversation_id: str, access: ResourceAccess) -> Conversation:
+    async def get(self, conversation_id: str, access: ResourceAccess) -> StoredConversation:
         """A conversation. Raises `ApiFault`."""
         return await self._database.ask(
             lambda connection: _conversation(connection, conversation_id, access)
@@ -108,10 +110,10 @@ class ConversationRepository:
 
     async def describe(
         self, conversation_id: str, metadata: Mapping[str, str], access: ResourceAccess
-    ) -> Conversation:
+    ) -> StoredConversation:
         """Replace the metadata of a conversation, which is returned. Raises `ApiFault`."""
 
-        def write(connection: sqlite3.Connection) -> Conversation:
+        def write(connection: sqlite3.Connection) -> StoredConversation:
             conversation = _conversation(connection, conversation_id, access)
             connection.execute(
                 "update conversations set metadata = ? where id = ?",
@@ -164,10 +166,10 @@ class ConversationRepository:
 
     async def delete_item(
         self, conversation_id: str, item_id: str, access: ResourceAccess
-    ) -> Conversation:
+    ) -> StoredConversation:
         """Delete an item; returns its conversation. Raises `ApiFault`."""
 
-        def write(connection: sqlite3.Connection) -> Conversation:
+        def write(connection: sqlite3.Connection) -> StoredConversation:
             _item(connection, conversation_id, item_id, access)
             connection.execute(
                 "delete from conversation_items where conversation_id = ? and id = ?",
@@ -177,12 +179,9 @@ class ConversationRepository:
 
         return await self._database.ask(write)
 
-    async def lock(self, conversation_id: str | None, access: ResourceAccess) -> ConversationLock:
-        """Reserve a conversation for one writer; without an id nothing is reserved. Raises
-        `ApiFault` while another one has it.
-        """
-        if conversation_id is not None:
-            await self.get(conversation_id, access)
+    async def lock(self, conversation_id: str, access: ResourceAccess) -> ConversationLock:
+        """Reserve a conversation for one writer. Raises `ApiFault` while another one has it."""
+        await self.get(conversation_id, access)
         if conversation_id in self._locked:
             raise ApiFault(
                 409,
@@ -190,8 +189,7 @@ class ConversationRepository:
                 code="conversation_locked",
                 param="conversation",
             )
-        if conversation_id is not None:
-            self._locked.add(conversation_id)
+        self._locked.add(conversation_id)
         return ConversationLock(self._database, self._locked, conversation_id)
 
     async def _readable(
@@ -228,9 +226,9 @@ def _text_of(part: object) -> object:
 
 
 class ConversationLock:
-    """The right of one writer to append to a conversation, or to none, until it is released."""
+    """The right of one writer to append to a conversation until it is released."""
 
-    def __init__(self, database: Database, locked: set[str], conversation_id: str | None) -> None:
+    def __init__(self, database: Database, locked: set[str], conversation_id: str) -> None:
         self._database = database
         self._locked = locked
         self._conversation_id = conversation_id
@@ -238,8 +236,6 @@ class ConversationLock:
     async def append(self, items: Sequence[StoredItem]) -> list[StoredItem]:
         """Append items; returns them as stored. Raises `ApiFault` for a deleted conversation."""
         conversation_id = self._conversation_id
-        if conversation_id is None:
-            return []
 
         def write(connection: sqlite3.Connection) -> list[StoredItem]:
             found = connection.execute(
@@ -253,8 +249,7 @@ class ConversationLock:
 
     def release(self) -> None:
         """Let others write."""
-        if self._conversation_id is not None:
-            self._locked.discard(self._conversation_id)
+        self._locked.discard(self._conversation_id)
 
 
 def _insert(
@@ -288,7 +283,7 @@ def _insert(
 
 def _conversation(
     connection: sqlite3.Connection, conversation_id: str, access: ResourceAccess
-) -> Conversation:
+) -> StoredConversation:
     row = connection.execute(
         "select * from conversations where id = ?", (conversation_id,)
     ).fetchone()
@@ -296,7 +291,9 @@ def _conversation(
     if row is None:
         raise fault
     access.check(row["owner"], fault)
-    return Conversation(row["id"], row["created_at"], json.loads(row["metadata"]), row["owner"])
+    return StoredConversation(
+        row["id"], row["created_at"], json.loads(row["metadata"]), row["owner"]
+    )
 
 
 def _item(

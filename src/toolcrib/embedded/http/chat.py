@@ -20,7 +20,7 @@ from toolcrib.embedded.http.bodies import (
     read_object,
 )
 from toolcrib.embedded.http.metadata import listed_metadata, read_metadata
-from toolcrib.embedded.http.warning import warning_headers
+from toolcrib.embedded.http.warning_header import warning_headers
 
 if TYPE_CHECKING:
     from toolcrib.embedded.provider import EmbeddedProvider

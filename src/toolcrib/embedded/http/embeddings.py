@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from toolcrib.embedded.embeddings import EmbeddingRequest
 from toolcrib.embedded.http.bodies import answered, read_object
-from toolcrib.embedded.http.warning import warning_headers
+from toolcrib.embedded.http.warning_header import warning_headers
 
 if TYPE_CHECKING:
     from toolcrib.embedded.provider import EmbeddedProvider

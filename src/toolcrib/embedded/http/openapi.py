@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from toolcrib._version import __version__
-from toolcrib.embedded.chat.request import ChatRequest
+from toolcrib.embedded.chat.request import CompletionParameters
 from toolcrib.embedded.embeddings import EmbeddingRequest
 from toolcrib.embedded.http.schemas import (
     ANSWERS,
@@ -48,7 +48,7 @@ _OPTIONAL: Final = frozenset({"NewConversation", "NewVectorStore", "VectorStoreC
 _REQUESTS: Final = (
     ResponseRequest,
     CompactionRequest,
-    ChatRequest,
+    CompletionParameters,
     MessageRequest,
     EmbeddingRequest,
     UploadRequest,
@@ -103,7 +103,14 @@ OPERATIONS: Final = (
     _op("GET", f"{_RESPONSE}/input_items", "responses.items", "ItemList", query=_PAGE),
     _op("GET", "/models", "models.list", "ModelList"),
     _op("GET", "/models/{model}", "models.get", "Model"),
-    _op("POST", _CHAT, "chat.create", "ChatCompletion", body="ChatRequest", is_streamed=True),
+    _op(
+        "POST",
+        _CHAT,
+        "chat.create",
+        "ChatCompletion",
+        body="CompletionParameters",
+        is_streamed=True,
+    ),
     _op("GET", _CHAT, "chat.list", "ChatCompletionList", query={**_OWNED_PAGE, "model": TEXT}),
     _op("GET", _ONE_CHAT, "chat.get", "ChatCompletion"),
     _op("POST", _ONE_CHAT, "chat.update", "ChatCompletion", body="MetadataBody"),

@@ -111,7 +111,8 @@ class ResponseLoop:
         status = "incomplete"
         try:
             proposed = self._backend.propose(self._backend_request())
-            async for piece in until_stop(proposed, self._sampling.stop):
+            stop = self._sampling.stop
+            async for piece in until_stop(proposed, stop) if stop else proposed:
                 match piece:
                     case BackendReasoning():
                         thinking.think(piece.text)

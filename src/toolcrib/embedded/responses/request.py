@@ -127,13 +127,13 @@ class ResponseRequest:
         return items_of(self.input)
 
     @property
-    def conversation_id(self) -> str | None:
-        """The id of the conversation that the response continues."""
+    def conversation_id(self) -> str:
+        """The id of the conversation that the response continues; empty without one."""
         match self.conversation:
             case ConversationReference(id=conversation_id):
                 return conversation_id
             case conversation_id:
-                return conversation_id
+                return conversation_id or ""
 
     @property
     def logprob_count(self) -> int | None:
@@ -284,13 +284,12 @@ def new_response(
     if request.text and request.text.verbosity:
         text["verbosity"] = request.text.verbosity
     reasoning = request.reasoning or {}
-    conversation_id = request.conversation_id
     return {
         "id": new_id("resp"),
         "object": "response",
         "created_at": int(now),
         "completed_at": None,
-        "conversation": {"id": conversation_id} if conversation_id else None,
+        "conversation": {"id": request.conversation_id} if request.conversation else None,
         "status": "queued" if request.background else "in_progress",
         "background": bool(request.background),
         "error": None,

@@ -168,7 +168,9 @@ class ResponseService:
         self._kinds.check(request)
         await self._kinds.check_resources(request, access)
         content = self._content_of(access, backend)
-        conversation = await self._conversations.lock(request.conversation_id, access)
+        conversation = None
+        if request.conversation is not None:
+            conversation = await self._conversations.lock(request.conversation_id, access)
         try:
             history = await self._history(request, access, content, recent)
             response = new_response(request, self._clock(), backend.name, backend_metadata(backend))
@@ -178,7 +180,8 @@ class ResponseService:
             if request.is_stored:
                 await self._repository.begin(response, _request_of(body), history, access.owner)
         except BaseException:
-            conversation.release()
+            if conversation is not None:
+                conversation.release()
             raise
         writer.begin()
         context = RequestContext(writer, access, tuple(history.conversation.items))
@@ -284,7 +287,7 @@ class ResponseService:
         recent: HistoryCache | None = None,
     ) -> RequestHistory:
         before = None
-        if isinstance(request, ResponseRequest) and request.conversation_id is not None:
+        if isinstance(request, ResponseRequest) and request.conversation is not None:
             before = await self._conversations.stored_items(request.conversation_id, access)
         return await read_history(
             self._repository,
@@ -304,13 +307,13 @@ class ResponseService:
         writer: ResponseWriter,
         request: ResponseRequest,
         answer_task: asyncio.Task[tuple[str, dict[str, Any]]],
-        conversation: ConversationLock,
+        conversation: ConversationLock | None,
         input_items: Sequence[StoredItem],
     ) -> None:
         status, changes = await _outcome(writer, answer_task)
         last = writer.end(status, self._clock(), **changes)
         try:
-            if status in ("completed", "incomplete"):
+            if conversation is not None and status in ("completed", "incomplete"):
                 await conversation.append([*input_items, *writer.output_items])
             if request.is_stored:
                 events = [*writer.log.events, *last] if request.background else []
@@ -319,7 +322,8 @@ class ResponseService:
             logger.exception("response %s could not be stored", writer.response["id"])
             last = writer.end("failed", self._clock(), error=_error(UNKEPT))
         finally:
-            conversation.release()
+            if conversation is not None:
+                conversation.release()
             self._active.pop(writer.response["id"], None)
             writer.log.end(last)
 

@@ -14,9 +14,7 @@ async def until_stop(
     """Pass pieces on until their text contains a stop text; what follows is not read."""
     held = _HeldText(stop)
     async for piece in pieces:
-        if not stop:
-            yield piece
-        elif isinstance(piece, BackendText):
+        if isinstance(piece, BackendText):
             if text := held.add(piece.text):
                 yield replace(piece, text=text)
             if held.is_stopped:
