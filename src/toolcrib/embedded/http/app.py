@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from toolcrib.embedded.provider import EmbeddedProvider
 
 
+SHARED_PATHS: Final = ("/files", "/models")
+
+
 def create_provider_app(provider: EmbeddedProvider) -> Starlette:
     """All routes of a provider, without authentication: the server adds it."""
-    # The Messages API comes first: it shares paths and takes only the requests that name it.
     parts = (
         MessageRoutes,
         ResponseRoutes,
@@ -41,6 +43,8 @@ def create_provider_app(provider: EmbeddedProvider) -> Starlette:
         VectorStoreRoutes,
     )
     routes = [route for part in parts for route in part(provider).routes]
+    # On a shared path the Messages API comes first: it takes only the requests that name it.
+    routes.sort(key=lambda route: str(getattr(route, "path", "")).startswith(SHARED_PATHS))
     app = Starlette(
         routes=[Mount("/v1", routes=routes), Route("/openapi.json", _document)],
         exception_handlers={404: _nothing, 405: _other_method},

@@ -30,7 +30,7 @@ from toolcrib.embedded.http.bodies import (
     whole_number,
 )
 from toolcrib.embedded.http.message_api import MessageApiRoute
-from toolcrib.embedded.http.warning import warning_headers
+from toolcrib.embedded.http.warning_header import warning_headers
 from toolcrib.embedded.messages.service import FAILED, error_of
 from toolcrib.errors import ApiFault
 
