@@ -139,8 +139,9 @@ conformance: setup node ## The official MCP conformance suite against our server
 	scripts/conformance.sh
 	$(BIN)/python -m tests.conformance.client_suite build/conformance/client
 
-schemathesis: setup ## Ask the HTTP server everything that its OpenAPI document allows, and more
+schemathesis: setup ## Ask the HTTP server and the provider everything that their OpenAPI documents allow, and more
 	scripts/schemathesis.sh
+	scripts/schemathesis.sh --provider
 
 model-test: setup ## Examine the local model: choices of tools, whole loops, the demo (fetches 1.6 GB once)
 	$(BIN)/toolcrib model pull

@@ -52,24 +52,29 @@ async def shared() -> AsyncIterator[SharedProvider]:
         yield started
 
 
-async def made_by_alice(shared: SharedProvider) -> dict[str, str]:
-    """One resource of each kind, and the path parameters that name them."""
+async def made(shared: SharedProvider, path: str, **content: Any) -> Json:
+    """What alice gets for a request."""
+    answer = await shared.send("alice", "POST", path, **content)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
 
-    async def made(path: str, **content: Any) -> Json:
-        answer = await shared.send("alice", "POST", path, **content)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
 
+async def made_by_alice(shared: SharedProvider, path: str = "") -> dict[str, str]:
+    """One resource of each kind, or what a path needs, and the path parameters that name them."""
+    if path.startswith(("/chat/", "/conversations/")):
+        return await talks_of_alice(shared)
+    if path.startswith("/uploads/"):
+        return await uploads_of_alice(shared)
     upload: Json = {"files": {"file": ("notes.txt", SECRET.encode())}}
-    file = await made("/files", **upload, data={"purpose": "user_data"})
-    store = await made("/vector_stores", json={"name": "hers"})
+    file = await made(shared, "/files", **upload, data={"purpose": "user_data"})
+    store = await made(shared, "/vector_stores", json={"name": "hers"})
     batch = await made(
-        f"/vector_stores/{store['id']}/file_batches", json={"file_ids": [file["id"]]}
+        shared, f"/vector_stores/{store['id']}/file_batches", json={"file_ids": [file["id"]]}
     )
-    container = await made("/containers", json={"name": "hers"})
-    inner = await made(f"/containers/{container['id']}/files", **upload)
+    container = await made(shared, "/containers", json={"name": "hers"})
+    inner = await made(shared, f"/containers/{container['id']}/files", **upload)
     response = await made(
-        "/responses", json={"model": "puppet", "input": SECRET, "background": True}
+        shared, "/responses", json={"model": "puppet", "input": SECRET, "background": True}
     )
     return {
         "file_id": file["id"],
@@ -81,10 +86,36 @@ async def made_by_alice(shared: SharedProvider) -> dict[str, str]:
     }
 
 
+async def talks_of_alice(shared: SharedProvider) -> dict[str, str]:
+    """A stored completion, and a conversation with an item."""
+    said = {"role": "user", "content": SECRET}
+    completion = await made(
+        shared, "/chat/completions", json={"model": "puppet", "messages": [said], "store": True}
+    )
+    conversation = await made(shared, "/conversations", json={"items": [said]})
+    items = await made(shared, f"/conversations/{conversation['id']}/items", json={"items": [said]})
+    return {
+        "completion_id": completion["id"],
+        "conversation_id": conversation["id"],
+        "item_id": items["data"][0]["id"],
+    }
+
+
+async def uploads_of_alice(shared: SharedProvider) -> dict[str, str]:
+    """An upload with its part, and one without any."""
+    announced = {"filename": "a", "bytes": 1, "mime_type": "text/plain", "purpose": "user_data"}
+    begun = await made(shared, "/uploads", json=announced)
+    piece = await made(shared, f"/uploads/{begun['id']}/parts", files={"data": b"x"})
+    fresh = await made(shared, "/uploads", json=announced)
+    return {"upload_id": begun["id"], "part_id": piece["id"], "fresh_upload_id": fresh["id"]}
+
+
 def filled_in(path: str, ids: dict[str, str]) -> str:
     """A route's path with alice's ids in it."""
     if path.startswith("/containers/"):
         path = path.replace("{file_id}", "{container_file_id}")
+    if path.endswith("/parts"):
+        path = path.replace("{upload_id}", "{fresh_upload_id}")
     return path.format(**ids)
 
 
@@ -93,6 +124,13 @@ BODIES: dict[tuple[str, str], Json] = {
     ("POST", "/vector_stores/{store_id}/files/{file_id}"): {"json": {"attributes": {"a": "b"}}},
     ("POST", "/vector_stores/{store_id}/file_batches"): {"json": {"file_ids": ["{file_id}"]}},
     ("POST", "/vector_stores/{store_id}/search"): {"json": {"query": "code"}},
+    ("POST", "/uploads/{upload_id}/complete"): {"json": {"part_ids": ["{part_id}"]}},
+    ("POST", "/uploads/{upload_id}/parts"): {"files": {"data": "x"}},
+    ("POST", "/chat/completions/{completion_id}"): {"json": {"metadata": {"a": "b"}}},
+    ("POST", "/conversations/{conversation_id}"): {"json": {"metadata": {"a": "b"}}},
+    ("POST", "/conversations/{conversation_id}/items"): {
+        "json": {"items": [{"role": "user", "content": "x"}]}
+    },
     ("POST", "/containers/{container_id}/files"): {"json": {"file_id": "{file_id}"}},
 }
 """The bodies of the routes that need one."""
@@ -104,6 +142,13 @@ OPEN_ROUTES = {
     ("GET", "/vector_stores"),
     ("POST", "/containers"),
     ("GET", "/containers"),
+    ("POST", "/chat/completions"),
+    ("GET", "/chat/completions"),
+    ("POST", "/messages"),
+    ("POST", "/messages/count_tokens"),
+    ("POST", "/conversations"),
+    ("POST", "/embeddings"),
+    ("POST", "/uploads"),
     ("POST", "/responses"),
     ("WEBSOCKET", "/responses"),
     ("POST", "/responses/compact"),
@@ -117,7 +162,7 @@ OPEN_ROUTES = {
 def all_routes() -> list[tuple[str, str]]:
     """Every route of the provider, as it serves them."""
     provider: Any = EmbeddedProvider.__new__(EmbeddedProvider)
-    [mount] = provider.app.routes
+    mount, _ = provider.app.routes
     assert isinstance(mount, Mount)
     routes: list[tuple[str, str]] = []
     for route in mount.routes:
@@ -126,7 +171,7 @@ def all_routes() -> list[tuple[str, str]]:
             continue
         assert isinstance(route, Route)
         routes += [(method, route.path) for method in (route.methods or set()) - {"HEAD"}]
-    return sorted(routes)
+    return sorted(set(routes))
 
 
 NAMED = [route for route in all_routes() if route not in OPEN_ROUTES]
@@ -145,7 +190,7 @@ async def test_a_foreign_resource_does_not_exist(
     """Every route of a resource: 404 for another caller, word for word as if the id were invented;
     403 for who may only approve; an auditor reads and does not change; the owner and an admin may.
     """
-    ids = await made_by_alice(shared)
+    ids = await made_by_alice(shared, path)
     content = BODIES.get((method, path), {})
 
     async def status_for(name: str, named: dict[str, str]) -> tuple[int, str]:
@@ -161,7 +206,7 @@ async def test_a_foreign_resource_does_not_exist(
     assert (await status_for("april", ids))[0] == 403
     assert (await status_for("audrey", ids))[0] == (200 if method == "GET" else 403)
     assert (await status_for("alice", ids))[0] == 200
-    again = await made_by_alice(shared)
+    again = await made_by_alice(shared, path)
     assert (await status_for("ada", again))[0] == 200
 
 
@@ -177,10 +222,10 @@ def _neutral(text: str, known: dict[str, str]) -> str:
     return text
 
 
-@pytest.mark.parametrize("path", ["/files", "/vector_stores", "/containers"])
+@pytest.mark.parametrize("path", ["/files", "/vector_stores", "/containers", "/chat/completions"])
 async def test_a_list_shows_ones_own(shared: SharedProvider, path: str) -> None:
     """Nobody lists what belongs to others, except an admin or an auditor who asks for it."""
-    await made_by_alice(shared)
+    await made_by_alice(shared, f"{path}/")
 
     async def count(name: str, query: str = "") -> int:
         answer = await shared.send(name, "GET", path + query)

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from toolcrib.embedded.server import ProviderServer
-from toolcrib.serving.listener import Listener
+from toolcrib.serving.listener import Listener, listening_socket
 from toolcrib.transports.http.server import HttpServer
 
 if TYPE_CHECKING:
@@ -21,6 +21,17 @@ def test_the_runtime_and_the_provider_listen_in_one_way() -> None:
     """What holds for one server holds for the other."""
     assert issubclass(HttpServer, Listener)
     assert issubclass(ProviderServer, Listener)
+
+
+def test_an_answer_is_sent_at_once() -> None:
+    """A connection waits for no acknowledgement of the headers before it sends the body: a client
+    that keeps its connection would wait 40 ms for each answer.
+    """
+    with listening_socket("127.0.0.1", 0) as listening:
+        with socket.create_connection(listening.getsockname()):
+            accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 async def test_a_client_that_leaves_before_its_answer_breaks_nothing(

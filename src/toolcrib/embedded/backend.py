@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 MessageRole: TypeAlias = Literal["system", "developer", "user", "assistant"]
 ToolChoiceMode: TypeAlias = Literal["auto", "none", "required"]
@@ -81,6 +81,22 @@ class OutputFormat:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """How a request wants the text to be sampled. A backend uses what its model has.
+
+    The provider itself ends the text before a text of `stop`, also for a backend that ignores it.
+    """
+
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+
+
+DEFAULT_SAMPLING: Final = Sampling()
+
+
+@dataclass(frozen=True, slots=True)
 class BackendRequest:
     """One request to a backend.
 
@@ -98,6 +114,7 @@ class BackendRequest:
     max_output_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None
+    sampling: Sampling = DEFAULT_SAMPLING
     top_logprobs: int | None = None
     """With a number, each token of the text needs its probability, and so many likely others need
     theirs. Only a `LogprobBackend` is asked."""

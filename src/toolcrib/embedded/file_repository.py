@@ -142,7 +142,7 @@ class FileRepository:
             stored = replace(stored, digest=sha256(data).hexdigest())
             await self._shared.put(stored, data)
             return stored
-        await asyncio.to_thread(_write_whole, self._path(stored.id), data)
+        await asyncio.to_thread(write_whole, self._path(stored.id), data)
         await self._database.ask(lambda connection: _insert(connection, stored))
         return stored
 
@@ -183,7 +183,7 @@ class FileRepository:
         path = self._path(stored.id)
         if self._shared is not None and not path.exists():
             data = await self._shared.read(stored)
-            await asyncio.to_thread(_write_whole, path, data)
+            await asyncio.to_thread(write_whole, path, data)
         return path
 
     async def list(self, owner: str | None, purpose: str | None = None) -> list[StoredFile]:
@@ -260,7 +260,7 @@ def _insert(connection: sqlite3.Connection, stored: StoredFile) -> None:
     )
 
 
-def _write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     """Write atomically: after a crash the file is complete or missing."""
     new = path.with_suffix(".part")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -13,9 +13,14 @@ from typing import TYPE_CHECKING, Any, Self
 from toolcrib.clock import SYSTEM_CLOCK
 from toolcrib.egress import EgressPolicy
 from toolcrib.embedded.backend_names import BackendNames
+from toolcrib.embedded.chat.repository import CompletionRepository
+from toolcrib.embedded.chat.service import ChatService
 from toolcrib.embedded.containers.repository import ContainerRepository
+from toolcrib.embedded.conversations.repository import ConversationRepository
 from toolcrib.embedded.database import Database, claim_folder
+from toolcrib.embedded.embeddings import EmbeddingService
 from toolcrib.embedded.file_repository import FileRepository
+from toolcrib.embedded.messages.service import MessageResources, MessageService
 from toolcrib.embedded.responses.content import ContentReader
 from toolcrib.embedded.responses.repository import ResponseRepository
 from toolcrib.embedded.responses.service import ResponseService
@@ -28,6 +33,7 @@ from toolcrib.embedded.tools.image_generation import ImageGenerationKind
 from toolcrib.embedded.tools.mcp import McpKind
 from toolcrib.embedded.tools.shell import ShellKind
 from toolcrib.embedded.tools.web_search import WebSearchKind
+from toolcrib.embedded.uploads.repository import UploadRepository
 from toolcrib.embedded.vector_stores.repository import VectorStoreRepository
 from toolcrib.embedded.web.folder import WebFolder
 from toolcrib.errors import UsageError
@@ -47,17 +53,17 @@ if TYPE_CHECKING:
 
 
 class EmbeddedProvider:
-    """A Responses API that answers with its model backends and runs hosted tools itself.
+    """A Responses API and a Messages API that answer with model backends and run hosted tools.
 
     As an async context manager it runs on the current event loop, as a plain one on a thread of
     its own. State is stored in the folder `data`, or in a temporary folder that is deleted on
     close. Uploaded files go to `shared_files`, if given, where every replica reads them; containers
     and vector stores stay at one provider, which their ids name. `kinds` adds hosted tools, `web`
     lists the sources of web search, `images` makes images, and `embedder` adds vector search.
-    Containers get a network only with `allow_network`, and code runs without a sandbox only with
-    `allow_unconfined`. What a request chooses to connect to must be a public address or in
-    `allow_egress`: hosts, `host:port` or networks. `aliases` are other names of models; with
-    `any_model` the first backend answers for every name.
+    Containers get a network, or some domains of it, only with `allow_network`, and code runs
+    without a sandbox only with `allow_unconfined`. What a request chooses to connect to must be a
+    public address or in `allow_egress`: hosts, `host:port` or networks. `aliases` are other names
+    of models; with `any_model` the first backend answers for every name.
     """
 
     def __init__(
@@ -92,6 +98,7 @@ class EmbeddedProvider:
         self._started_at = int(clock())
         self._stack = AsyncExitStack()
         self._responses: ResponseService | None = None
+        self._messages: MessageService | None = None
         self._portal: Portal | None = None
 
     def __enter__(self) -> Self:
@@ -144,11 +151,13 @@ class EmbeddedProvider:
         self.files = FileRepository(
             database, Path(folder) / "files", self._clock, self._shared_files
         )
+        self.uploads = UploadRepository(database, Path(folder) / "uploads", self.files, self._clock)
         self.containers = ContainerRepository(
             database,
             Path(folder) / "containers",
             self.files,
             self._clock,
+            egress=self._egress,
             allow_network=self._allow_network,
             allow_unconfined=self._allow_unconfined,
         )
@@ -172,12 +181,23 @@ class EmbeddedProvider:
                 *self._kinds,
             ]
         )
+        repository = ResponseRepository(database)
+        self.conversations = ConversationRepository(database, repository, self._clock)
         content = ContentReader(self.files, reader, self._egress)
         responses = ResponseService(
-            self._names, kinds, ResponseRepository(database), self._clock, content
+            self._names, kinds, repository, self._clock, content, self.conversations
         )
         self._stack.push_async_callback(responses.close)
         await responses.recover()
+        self.embeddings = EmbeddingService(self._embedder)
+        self.chat = ChatService(responses, CompletionRepository(database))
+        self._messages = MessageService(
+            self._names,
+            MessageResources(
+                self.containers, self.files, reader, self._web, self._egress, self._clock
+            ),
+        )
+        self._stack.push_async_callback(self._messages.close)
         self._responses = responses
 
     async def aclose(self) -> None:
@@ -192,9 +212,24 @@ class EmbeddedProvider:
         return self._responses
 
     @property
+    def messages(self) -> MessageService:
+        """The Messages API without HTTP."""
+        if self._messages is None:
+            raise UsageError("the provider is not started; use `with` or `async with`")
+        return self._messages
+
+    @property
     def models(self) -> list[dict[str, Any]]:
         """The models of the backends and their aliases, as `/v1/models` lists them."""
         return self._names.resources(self._started_at)
+
+    @property
+    def embedding_models(self) -> list[dict[str, Any]]:
+        """The model of the embedder, if there is one, as `/v1/models` lists it."""
+        if self._embedder is None:
+            return []
+        base = {"object": "model", "created": self._started_at, "owned_by": "toolcrib"}
+        return [{"id": self._embedder.name, **base}]
 
     @cached_property
     def app(self) -> Any:
@@ -219,6 +254,21 @@ class EmbeddedProvider:
         from toolcrib.embedded.client import in_process_sync_client
 
         return in_process_sync_client(self.app, self._started_portal())
+
+    def anthropic_client(self) -> Any:
+        """An `anthropic.AsyncAnthropic` that calls this provider in the process, without a port.
+
+        It works on any event loop while the provider's own loop runs.
+        """
+        from toolcrib.embedded.client import in_process_anthropic
+
+        return in_process_anthropic(self.app, self._started_portal())
+
+    def sync_anthropic_client(self) -> Any:
+        """An `anthropic.Anthropic` for blocking code. The provider must run on another thread."""
+        from toolcrib.embedded.client import in_process_sync_anthropic
+
+        return in_process_sync_anthropic(self.app, self._started_portal())
 
     def adapter(self, model: str | None = None, **options: Any) -> EmbeddedAdapter:
         """An adapter for one of the models; the only one need not be named. A provider that was

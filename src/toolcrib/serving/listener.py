@@ -164,7 +164,7 @@ class Listener:
         return self._server.should_exit
 
     async def __aenter__(self) -> Self:
-        server_socket = _listen(self._host, self._port)
+        server_socket = listening_socket(self._host, self._port)
         self._port = server_socket.getsockname()[1]
         self._serving = asyncio.ensure_future(self._server.serve(sockets=[server_socket]))
         await self._server.is_ready.wait()
@@ -207,10 +207,16 @@ class Listener:
                 await self.wait()
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens. Its connections send at once: asyncio sets that only on sockets that
+    name their protocol, and a client that keeps its connection would wait 40 ms for each answer.
+    Raises `UsageError`.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
+        server_socket = socket.create_server((host, port), family=family)
+        server_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return server_socket
     except OSError as error:
         is_taken = error.errno == errno.EADDRINUSE
         text = "another program has it; choose another, or 0 for any free one"

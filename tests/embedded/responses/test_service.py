@@ -290,7 +290,6 @@ async def test_an_answer_that_is_cut_is_incomplete() -> None:
         ({"input": "x", "tools": [function("a"), function("a")]}, "Two tools"),
         ({"input": "x", "text": {"format": {"type": "json_schema", "name": "a"}}}, "schema"),
         ({"input": "x", "background": True, "store": False}, "must be stored"),
-        ({"input": "x", "conversation": "conv_1"}, "previous_response_id"),
         ({"input": "x", "extra_body": {"messages": []}}, "send 'input'"),
         ({"input": "x", "extra_body": {"response_format": {}}}, "text.format"),
         ({"input": "x", "extra_body": {"stop": ["."]}}, "no stop sequences"),

@@ -20,6 +20,7 @@ from toolcrib.embedded.backend import (
     BackendUsage,
     OutputFormat,
     ProposedCall,
+    Sampling,
     TokenLogprob,
     Truncation,
 )
@@ -221,6 +222,7 @@ def _completion_body(
         "max_tokens": request.max_output_tokens,
         "temperature": request.temperature,
         "top_p": request.top_p,
+        **_sampling_body(request.sampling),
         "logprobs": None if request.top_logprobs is None else True,
         "top_logprobs": request.top_logprobs,
     }
@@ -232,6 +234,15 @@ def _completion_body(
     if request.output.is_json:
         body["response_format"] = _format(request.output)
     return {key: value for key, value in body.items() if value is not None}
+
+
+def _sampling_body(sampling: Sampling) -> dict[str, Any]:
+    return {
+        "stop": list(sampling.stop) or None,
+        "seed": sampling.seed,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+    }
 
 
 def _messages(request: BackendRequest, names: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -155,9 +155,9 @@ _MAX_AROUND: Final = 1024 * 1024
 
 
 @asynccontextmanager
-async def read_form(request: Request) -> AsyncGenerator[FormData]:
+async def read_form(request: Request, most: int = MAX_BYTES) -> AsyncGenerator[FormData]:
     """Read a form with at most one file. Raises `ApiFault` as soon as it is too large."""
-    capped = Request(request.scope, _Capped(request, MAX_BYTES + _MAX_AROUND).receive)
+    capped = Request(request.scope, _Capped(request, most + _MAX_AROUND).receive)
     try:
         form = await capped.form(max_files=1, max_fields=_MAX_FIELDS)
     except HTTPException as error:
@@ -203,9 +203,9 @@ async def _pieces(content: bytes | Path) -> AsyncIterator[bytes]:
             yield piece
 
 
-def too_large() -> ApiFault:
+def too_large(most: int = MAX_BYTES) -> ApiFault:
     """The fault for a file that is too large."""
-    return ApiFault(413, f"The file is larger than {MAX_BYTES} bytes.", param="file")
+    return ApiFault(413, f"The file is larger than {most} bytes.", param="file")
 
 
 class _Capped:
@@ -213,11 +213,12 @@ class _Capped:
 
     def __init__(self, request: Request, most: int) -> None:
         self._request = request
+        self._most = most - _MAX_AROUND
         self._left = most
 
     async def receive(self) -> Message:
         message = await self._request.receive()
         self._left -= len(message.get("body", b""))
         if self._left < 0:
-            raise too_large()
+            raise too_large(self._most)
         return message

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from starlette.requests import Request
@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from toolcrib.embedded.faults import invalid
+from toolcrib.embedded.http.active_response import until_finished, until_left
 from toolcrib.embedded.http.bodies import (
     access_of,
     answered,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from toolcrib.embedded.provider import EmbeddedProvider
-    from toolcrib.embedded.responses.service import ActiveResponse
 
 
 logger = logging.getLogger(__name__)
@@ -179,8 +179,10 @@ class ResponseRoutes:
                 return _warned(event_stream(active.writer.log.after()), active.warnings)
             return _warned(JSONResponse(active.writer.response), active.warnings)
         if body.get("stream"):
-            return _warned(event_stream(_until_left(active)), active.warnings)
-        return _warned(JSONResponse(await _finished(request, active)), active.warnings)
+            events = until_left(active, active.writer.log.after())
+            return _warned(event_stream(events), active.warnings)
+        await until_finished(request, active)
+        return _warned(JSONResponse(active.writer.response), active.warnings)
 
     async def _compact(self, request: Request) -> Response:
         body, access = await read_json(request), access_of(request)
@@ -214,12 +216,15 @@ class ResponseRoutes:
         items = await self._provider.responses.input_items(response_id, access_of(request))
         return page(request, items)
 
+    def _listed_models(self) -> list[dict[str, Any]]:
+        return [*self._provider.models, *self._provider.embedding_models]
+
     async def _models(self, request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": self._provider.models})
+        return JSONResponse({"object": "list", "data": self._listed_models()})
 
     async def _model(self, request: Request) -> Response:
         name = request.path_params["model"]
-        for model in self._provider.models:
+        for model in self._listed_models():
             if model["id"] == name:
                 return JSONResponse(model)
         raise ApiFault(404, f"The model '{name[:80]}' does not exist here.", code="model_not_found")
@@ -236,27 +241,3 @@ def _warned(response: Response, warnings: Sequence[str]) -> Response:
         text = warning.replace("\\", "?").replace('"', "'").encode("ascii", "replace").decode()
         response.headers.append("warning", f'299 toolcrib "{text}"')
     return response
-
-
-async def _finished(request: Request, active: ActiveResponse) -> dict[str, Any]:
-    """The complete response. A client that disconnects cancels it."""
-    leaving = asyncio.ensure_future(_left(request))
-    try:
-        await asyncio.wait([active.task, leaving], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        leaving.cancel()
-        await active.stop()
-    return active.writer.response
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _until_left(active: ActiveResponse) -> AsyncIterator[dict[str, Any]]:
-    try:
-        async for event in active.writer.log.after():
-            yield event
-    finally:
-        await active.stop()

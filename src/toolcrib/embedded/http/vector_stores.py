@@ -19,8 +19,14 @@ from toolcrib.embedded.http.bodies import (
     page,
     read_object,
 )
+from toolcrib.embedded.http.metadata import read_metadata
 from toolcrib.embedded.vector_stores.search import FileMatch, read_search_options, search_files
-from toolcrib.embedded.vector_stores.store import counts_of, read_attributes, read_chunking
+from toolcrib.embedded.vector_stores.store import (
+    FILE_STATUSES,
+    counts_of,
+    read_attributes,
+    read_chunking,
+)
 
 if TYPE_CHECKING:
     from toolcrib.embedded.provider import EmbeddedProvider
@@ -98,6 +104,8 @@ class StoreFileRoutes:
         store, body = await self._store(request), await read_object(request)
         files = self._provider.vector_stores.files
         wanted, access = _batch_of(body), access_of(request)
+        if not wanted:
+            raise invalid("A batch has at least one file.", "file_ids")
         for file in wanted:
             await files.check(file["file_id"], access)
         batch_id = new_id("vsfb")
@@ -156,6 +164,8 @@ def read_file_ids(body: Mapping[str, Any], default: list[str] | None) -> list[st
 
 def _batch_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The files of a batch, each with its own options. Raises `ApiFault`."""
+    read_attributes(body.get("attributes"))
+    read_chunking(body.get("chunking_strategy"))
     value = body.get("files")
     if value is None:
         return [{**body, "file_id": file_id} for file_id in read_file_ids(body, default=None)]
@@ -175,6 +185,8 @@ def _text(body: Mapping[str, Any], key: str) -> str:
 
 def _of_state(request: Request, files: list[VectorStoreFile]) -> list[VectorStoreFile]:
     state = request.query_params.get("filter")
+    if state not in (None, *FILE_STATUSES):
+        raise invalid(f"'filter' must be one of {', '.join(FILE_STATUSES)}.", "filter")
     return [file for file in files if state in (None, file.status)]
 
 
@@ -222,8 +234,7 @@ class VectorStoreRoutes:
         stores, file_ids = self._provider.vector_stores, read_file_ids(body, default=[])
         for file_id in file_ids:
             await stores.files.check(file_id, access)
-        name = str(body.get("name") or "")
-        store = await stores.create(name, _metadata(body), _days(body), access)
+        store = await stores.create(_name(body) or "", read_metadata(body), _days(body), access)
         for file_id in file_ids:
             await stores.files.add(store, file_id, access, {}, chunking)
         return JSONResponse(await self._resource(store))
@@ -237,11 +248,11 @@ class VectorStoreRoutes:
 
     async def _change(self, request: Request) -> Response:
         store, body = await self._store(request), await read_object(request)
-        name = body.get("name")
+        name = _name(body)
         changed = replace(
             store,
-            name=store.name if name is None else str(name),
-            metadata=_metadata(body) if "metadata" in body else store.metadata,
+            name=store.name if name is None else name,
+            metadata=read_metadata(body) if "metadata" in body else store.metadata,
             expires_days=_days(body) if "expires_after" in body else store.expires_days,
         )
         await self._provider.vector_stores.change(changed)
@@ -285,12 +296,8 @@ def _queries(body: Mapping[str, Any]) -> list[str]:
     return [str(text)[:_MAX_QUERY] for text in value]
 
 
-def _metadata(body: Mapping[str, Any]) -> dict[str, str]:
-    value: object = body.get("metadata") or {}
-    facts = cast(dict[str, Any], value) if isinstance(value, dict) else dict[str, Any](bad=None)
-    if len(facts) > 16 or not all(isinstance(value, str) for value in facts.values()):
-        raise invalid("Metadata is at most 16 keys with text.", "metadata")
-    return facts
+def _name(body: Mapping[str, Any]) -> str | None:
+    return None if body.get("name") is None else _text(body, "name")
 
 
 def _days(body: Mapping[str, Any]) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, get_args
 
 from pydantic import TypeAdapter
 
@@ -33,7 +33,6 @@ from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.embedded.access import ResourceAccess
-    from toolcrib.embedded.responses.content import ContentResolver
     from toolcrib.embedded.responses.repository import ResponseRepository
 
 
@@ -65,6 +64,14 @@ Recall = Callable[[str], Mapping[str, Any] | None]
 """Looks up the stored answer of a tool by the id of its item."""
 
 
+class ItemResolver(Protocol):
+    """Makes items readable whose content lies elsewhere."""
+
+    async def resolve(self, item: Item, param: str) -> Item:
+        """An item without files. Raises `ApiFault`."""
+        ...
+
+
 class ResponseConversation:
     """The items of a conversation, and the same conversation as a backend's history."""
 
@@ -75,7 +82,7 @@ class ResponseConversation:
         self._names: dict[str, str] = {}
 
     async def read(
-        self, items: Iterable[Item], content: ContentResolver, param: str = "input"
+        self, items: Iterable[Item], content: ItemResolver, param: str = "input"
     ) -> None:
         """Append items. The `ApiFault` names the item that cannot be read."""
         for at, item in enumerate(items):
@@ -415,24 +422,39 @@ async def read_history(
     items: Sequence[Item],
     previous_id: str | None,
     access: ResourceAccess,
-    content: ContentResolver,
+    content: ItemResolver,
     recent: HistoryCache | None = None,
+    conversation_items: Sequence[StoredItem] | None = None,
 ) -> RequestHistory:
-    """Read the conversation that a request continues. Raises `ApiFault`, also for a response, an
-    item or a file that the principal may not see.
+    """Read the conversation that a request continues: after a response, or after the items of a
+    stored conversation. Raises `ApiFault`, also for a response, an item or a file that the
+    principal may not see.
     """
-    before = recent.chain(previous_id) if recent and previous_id else None
+    before, param = conversation_items, "conversation"
+    if before is None:
+        before = recent.chain(previous_id) if recent and previous_id else None
+        param = "previous_response_id"
     is_stored = before is None
     if before is None:
         before = await repository.chain(previous_id, access) if previous_id else []
-    inputs = [
-        await _resolved(repository, item, access, f"input[{at}]") for at, item in enumerate(items)
-    ]
+    inputs = await resolved_items(repository, items, access)
     answers = {item.id: item.answer for item in (*before, *inputs) if item.answer}
     conversation = ResponseConversation(answers.get)
-    await conversation.read((item.body for item in before), content, "previous_response_id")
+    await conversation.read((item.body for item in before), content, param)
     await conversation.read((item.body for item in inputs), content)
     return RequestHistory(conversation, _restored(answers), before, inputs, is_stored)
+
+
+async def resolved_items(
+    repository: ResponseRepository,
+    items: Sequence[Item],
+    access: ResourceAccess,
+    param: str = "input",
+) -> list[StoredItem]:
+    """Complete the items of a request. Raises `ApiFault` for a reference to a missing item."""
+    return [
+        await _resolved(repository, item, access, f"{param}[{at}]") for at, item in enumerate(items)
+    ]
 
 
 async def _resolved(

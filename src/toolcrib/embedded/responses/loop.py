@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, assert_never, cast
 
 from toolcrib.embedded.backend import (
+    DEFAULT_SAMPLING,
     BackendCall,
     BackendCallResult,
     BackendMessage,
@@ -16,11 +17,13 @@ from toolcrib.embedded.backend import (
     BackendText,
     BackendUsage,
     ProposedCall,
+    Sampling,
     Truncation,
 )
 from toolcrib.embedded.responses.citations import CitationSources, CitationWriter
 from toolcrib.embedded.responses.client_tools import write_client_call
 from toolcrib.embedded.responses.request import ResponseRequest, read_format, usage_resource
+from toolcrib.embedded.responses.stop_text import until_stop
 from toolcrib.embedded.responses.writer import MessageWriter, ReasoningWriter
 from toolcrib.embedded.tools.tool import (
     CitationSource,
@@ -62,8 +65,10 @@ class ResponseLoop:
         conversation: ResponseConversation,
         tools: OpenTools,
         sources: CitationSources,
+        sampling: Sampling = DEFAULT_SAMPLING,
     ) -> None:
         self._backend = backend
+        self._sampling = sampling
         self._request = request
         self._writer = writer
         self._conversation = conversation
@@ -105,7 +110,9 @@ class ResponseLoop:
         )
         status = "incomplete"
         try:
-            async for piece in self._backend.propose(self._backend_request()):
+            proposed = self._backend.propose(self._backend_request())
+            stop = self._sampling.stop
+            async for piece in until_stop(proposed, stop) if stop else proposed:
                 match piece:
                     case BackendReasoning():
                         thinking.think(piece.text)
@@ -153,6 +160,7 @@ class ResponseLoop:
             max_output_tokens=request.max_output_tokens,
             temperature=request.temperature,
             top_p=request.top_p,
+            sampling=self._sampling,
             top_logprobs=request.logprob_count,
         )
 

@@ -47,7 +47,6 @@ _UNPRINTABLE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _TEXT_KEYS: Final = frozenset({"format", "verbosity"})
 
 UNSUPPORTED: Final = {
-    "conversation": "use previous_response_id, or send the items again",
     "prompt": "there are no stored prompts here; send the instructions",
     "context_management": "send a shorter conversation, or ask for /responses/compact",
     "messages": "this is the Responses API; send 'input'",
@@ -72,6 +71,13 @@ class TextOptions:
     verbosity: str | None = None
 
 
+@checked(frozen=True, config=ConfigDict(extra="ignore", strict=True))
+class ConversationReference:
+    """A conversation by its id."""
+
+    id: str
+
+
 @checked(frozen=True, config=_CONFIG)
 class ResponseRequest:
     """The parameters of a request. An unknown one has no effect: see `ignored_parameters`."""
@@ -83,6 +89,7 @@ class ResponseRequest:
     tool_choice: str | dict[str, Any] | None = None
     text: TextOptions | None = None
     previous_response_id: str | None = None
+    conversation: str | ConversationReference | None = None
     include: list[str] | None = None
     metadata: Metadata | None = None
     max_output_tokens: Annotated[int, Ge(1)] | None = None
@@ -118,6 +125,15 @@ class ResponseRequest:
     def items(self) -> list[Item]:
         """The input as items."""
         return items_of(self.input)
+
+    @property
+    def conversation_id(self) -> str:
+        """The id of the conversation that the response continues; empty without one."""
+        match self.conversation:
+            case ConversationReference(id=conversation_id):
+                return conversation_id
+            case conversation_id:
+                return conversation_id or ""
 
     @property
     def logprob_count(self) -> int | None:
@@ -213,7 +229,10 @@ def _fault_of(error: ValidationError) -> ApiFault:
 
 
 def _checked_together(request: ResponseRequest) -> ResponseRequest:
-    if not request.items and request.previous_response_id is None:
+    if request.previous_response_id is not None and request.conversation is not None:
+        message = "Give one of 'previous_response_id' and 'conversation', not both."
+        raise invalid(message, "conversation", "mutually_exclusive_parameters")
+    if not request.items and request.previous_response_id is None and not request.conversation:
         raise invalid("One of 'input' or 'previous_response_id' must be given.", "input")
     if request.background and not request.is_stored:
         raise invalid("A background response must be stored: leave out 'store'.", "store")
@@ -270,6 +289,7 @@ def new_response(
         "object": "response",
         "created_at": int(now),
         "completed_at": None,
+        "conversation": {"id": request.conversation_id} if request.conversation else None,
         "status": "queued" if request.background else "in_progress",
         "background": bool(request.background),
         "error": None,

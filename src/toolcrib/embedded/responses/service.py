@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never, cast, runt
 
 from toolcrib.embedded.access import PROCESS_ACCESS
 from toolcrib.embedded.backend import (
+    DEFAULT_SAMPLING,
     BackendCall,
     BackendCallResult,
     BackendMessage,
     BackendRequest,
+    Sampling,
     has_logprobs,
     reads_images,
 )
@@ -49,8 +51,13 @@ if TYPE_CHECKING:
     from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.backend import BackendInput, ModelBackend
     from toolcrib.embedded.backend_names import BackendNames, ChosenBackend
+    from toolcrib.embedded.conversations.repository import (
+        ConversationLock,
+        ConversationRepository,
+    )
     from toolcrib.embedded.responses.compaction import CompactionRequest
     from toolcrib.embedded.responses.content import ContentReader
+    from toolcrib.embedded.responses.conversation import StoredItem
     from toolcrib.embedded.responses.repository import ResponseRepository
     from toolcrib.embedded.responses.tools import HostedKinds
 
@@ -120,7 +127,9 @@ class ResponseService:
         repository: ResponseRepository,
         clock: Clock,
         content: ContentReader,
+        conversations: ConversationRepository,
     ) -> None:
+        self._conversations = conversations
         self._names = names
         self._kinds = kinds
         self._repository = repository
@@ -144,6 +153,7 @@ class ResponseService:
         recent: HistoryCache | None = None,
         *,
         is_answered: bool = True,
+        sampling: Sampling = DEFAULT_SAMPLING,
     ) -> ActiveResponse:
         """Start a response of the principal. Raises `ApiFault` before anything is stored.
 
@@ -158,18 +168,31 @@ class ResponseService:
         self._kinds.check(request)
         await self._kinds.check_resources(request, access)
         content = self._content_of(access, backend)
-        history = await self._history(request, access, content, recent)
-        response = new_response(request, self._clock(), backend.name, backend_metadata(backend))
-        writer = ResponseWriter(response, EventLog())
-        for warning in warnings:
-            writer.warn(warning)
-        if request.is_stored:
-            await self._repository.begin(response, _request_of(body), history, access.owner)
+        conversation = None
+        if request.conversation is not None:
+            conversation = await self._conversations.lock(request.conversation_id, access)
+        try:
+            history = await self._history(request, access, content, recent)
+            response = new_response(request, self._clock(), backend.name, backend_metadata(backend))
+            writer = ResponseWriter(response, EventLog())
+            for warning in warnings:
+                writer.warn(warning)
+            if request.is_stored:
+                await self._repository.begin(response, _request_of(body), history, access.owner)
+        except BaseException:
+            if conversation is not None:
+                conversation.release()
+            raise
         writer.begin()
         context = RequestContext(writer, access, tuple(history.conversation.items))
-        work = self._answered(context, backend, request, history) if is_answered else _unasked()
+        if is_answered:
+            work = self._answered(context, backend, request, history, sampling)
+        else:
+            work = _unasked()
         answer_task = asyncio.create_task(work)
-        task = asyncio.create_task(self._finish(writer, request, answer_task))
+        task = asyncio.create_task(
+            self._finish(writer, request, answer_task, conversation, history.input_items)
+        )
         active = ActiveResponse(writer, history, answer_task, task, access.owner, warnings)
         self._active[response["id"]] = active
         return active
@@ -263,8 +286,17 @@ class ResponseService:
         content: ContentResolver,
         recent: HistoryCache | None = None,
     ) -> RequestHistory:
+        before = None
+        if isinstance(request, ResponseRequest) and request.conversation is not None:
+            before = await self._conversations.stored_items(request.conversation_id, access)
         return await read_history(
-            self._repository, request.items, request.previous_response_id, access, content, recent
+            self._repository,
+            request.items,
+            request.previous_response_id,
+            access,
+            content,
+            recent,
+            before,
         )
 
     def _content_of(self, access: ResourceAccess, backend: ModelBackend) -> ContentResolver:
@@ -275,10 +307,14 @@ class ResponseService:
         writer: ResponseWriter,
         request: ResponseRequest,
         answer_task: asyncio.Task[tuple[str, dict[str, Any]]],
+        conversation: ConversationLock | None,
+        input_items: Sequence[StoredItem],
     ) -> None:
         status, changes = await _outcome(writer, answer_task)
         last = writer.end(status, self._clock(), **changes)
         try:
+            if conversation is not None and status in ("completed", "incomplete"):
+                await conversation.append([*input_items, *writer.output_items])
             if request.is_stored:
                 events = [*writer.log.events, *last] if request.background else []
                 await self._repository.finish(writer.response, writer.answers, events)
@@ -286,6 +322,8 @@ class ResponseService:
             logger.exception("response %s could not be stored", writer.response["id"])
             last = writer.end("failed", self._clock(), error=_error(UNKEPT))
         finally:
+            if conversation is not None:
+                conversation.release()
             self._active.pop(writer.response["id"], None)
             writer.log.end(last)
 
@@ -295,6 +333,7 @@ class ResponseService:
         backend: ModelBackend,
         request: ResponseRequest,
         history: RequestHistory,
+        sampling: Sampling,
     ) -> tuple[str, dict[str, Any]]:
         turns = history.conversation.history
         if any(turn.images for turn in turns if not isinstance(turn, BackendCall)):
@@ -302,7 +341,13 @@ class ResponseService:
         async with AsyncExitStack() as stack:
             tools = await self._kinds.open(request, context, stack)
             return await ResponseLoop(
-                backend, request, context.writer, history.conversation, tools, history.sources
+                backend,
+                request,
+                context.writer,
+                history.conversation,
+                tools,
+                history.sources,
+                sampling,
             ).run()
 
 

@@ -74,6 +74,11 @@ class ResponseWriter:
         self.answers: dict[str, dict[str, Any]] = {}
         """By the id of an item: the answer of its tool that the item does not show."""
 
+    @property
+    def output_items(self) -> list[StoredItem]:
+        """The output so far, with the answers of the tools."""
+        return [StoredItem(item, self.answers.get(item["id"])) for item in self.response["output"]]
+
     def begin(self) -> None:
         """Emit the events that start a response."""
         self._lifecycle("response.created")
@@ -160,9 +165,7 @@ class ActiveResponse:
     @property
     def items(self) -> list[StoredItem]:
         """The conversation with the output of this response."""
-        answers, output = self.writer.answers, self.writer.response["output"]
-        items = [StoredItem(item, answers.get(item["id"])) for item in output]
-        return [*self.history.before, *self.history.input_items, *items]
+        return [*self.history.before, *self.history.input_items, *self.writer.output_items]
 
 
 class MessageWriter:

@@ -47,6 +47,7 @@ class MiniLmEmbedder:
 
     name = "all-MiniLM-L6-v2-int8"
     size = 384
+    max_tokens = MAX_TOKENS
 
     def __init__(self, *, threads: int = 1) -> None:
         self._threads = threads
@@ -65,6 +66,20 @@ class MiniLmEmbedder:
                 for at in range(0, len(texts), _BATCH)
                 for vector in self._vectors(texts[at : at + _BATCH])
             ]
+
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text, also of those that `embed` cuts off."""
+        with self._lock:
+            encodings: Any = self._tokenizer.encode_batch(list(texts))
+        return [
+            sum(
+                map(
+                    sum,
+                    [encoding.attention_mask, *(o.attention_mask for o in encoding.overflowing)],
+                )
+            )
+            for encoding in encodings
+        ]
 
     def _vectors(self, texts: Sequence[str]) -> list[bytes]:
         import numpy as np

@@ -40,7 +40,7 @@ create table if not exists vector_store_files (
 
 FileStatus = Literal["in_progress", "completed", "failed", "cancelled"]
 _MAX_ATTRIBUTES: Final = 16
-_STATES: Final = ("in_progress", "completed", "failed", "cancelled")
+FILE_STATUSES: Final = ("in_progress", "completed", "failed", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class VectorStoreFile:
 
 def counts_of(files: list[VectorStoreFile]) -> dict[str, int]:
     """Count the files by status."""
-    counts = {state: sum(file.status == state for file in files) for state in _STATES}
+    counts = {state: sum(file.status == state for file in files) for state in FILE_STATUSES}
     return {**counts, "total": len(files)}
 
 

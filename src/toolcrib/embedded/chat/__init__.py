@@ -1,0 +1,1 @@
+"""The Chat Completions API on the engine of the Responses API."""

@@ -1,0 +1,1 @@
+"""Stored conversations: items that responses continue and add to."""

@@ -1,0 +1,1 @@
+"""Uploads: files that arrive in parts."""
