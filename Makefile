@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BENCH_VENV := .venv-bench
+FORGE_VENV := .venv-forge
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO_STAMP := $(VENV)/.installed-demo
@@ -36,6 +37,12 @@ $(DEMO_STAMP): pyproject.toml constraints.txt scripts/venv.sh
 
 $(BENCH_STAMP): pyproject.toml constraints-bench.txt scripts/venv.sh
 	scripts/venv.sh "$(PYTHON)" $(BENCH_VENV) constraints-bench.txt '.[bench]'
+	@touch $@
+
+# Another gateway to compare with, which pins another `mcp`. Benchmarks without it say so.
+$(FORGE_VENV)/.installed:
+	"$(PYTHON)" -m venv --clear $(FORGE_VENV)
+	$(FORGE_VENV)/bin/pip install --quiet mcp-contextforge-gateway==1.0.7.post20260921
 	@touch $@
 
 node: ## Install the JavaScript programs that tests speak with
@@ -153,7 +160,7 @@ format: setup ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .
 
 clean: ## Remove environments, caches and reports
-	rm -rf $(VENV) $(BENCH_VENV) .node mutants build dist console/dist console/node_modules \
+	rm -rf $(VENV) $(BENCH_VENV) $(FORGE_VENV) .node mutants build dist console/dist console/node_modules \
 		console/.node console/.built htmlcov .coverage .coverage.* \
 		.hypothesis .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -33,6 +33,7 @@ SECTIONS = (
     "agent",
     "servers",
     "stdio",
+    "gateway",
     "subscribers",
 )
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic_core import from_json
 
 from toolcrib.errors import UsageError
+from toolcrib.tools.argument_transform import ArgumentTransform
 from toolcrib.tools.function_options import FunctionOptions
 from toolcrib.tools.identity import UNBOUND, canonical_json, changes_between
 from toolcrib.tools.prepared_tool import prepare
@@ -141,6 +142,7 @@ def test_every_field_of_a_tool_is_bound_or_left_out_on_purpose() -> None:
         "json_schema": {"type": "object"},
         "output_schema": {"type": "string"},
         "function_options": FunctionOptions(defer_loading=True),
+        "argument_transform": ArgumentTransform(fixed={"a": "x"}),
     }
     first = _digest(_client_tool())
 

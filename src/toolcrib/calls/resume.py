@@ -10,6 +10,7 @@ from toolcrib.calls.call import Call, calls_of
 from toolcrib.calls.outcome import run_all
 from toolcrib.calls.path import deferred_outcome
 from toolcrib.calls.recorded_call import request_digest
+from toolcrib.calls.tool_table import is_visible
 from toolcrib.calls.validate import RawArguments, encode_arguments, take, take_again
 from toolcrib.errors import CallEnded, ResultDeferred, UsageError
 from toolcrib.ledger.events import ToolUnavailable
@@ -257,7 +258,7 @@ class Resumption:
         about.
         """
         tool = self._table.get(open_call.tool.name)
-        if tool is None:
+        if tool is None or not is_visible(tool.tool, call.caller):
             await self._end_unavailable(call, open_call, "is gone")
         elif call.prepared is None and not _can_take_over(tool, open_call):
             await self._end_unavailable(call, open_call, "has changed")

@@ -17,12 +17,14 @@ from toolcrib.tools.prepared_tool import (
 )
 
 if TYPE_CHECKING:
+    from toolcrib.approval.caller import Caller
     from toolcrib.approval.policy import Policy
     from toolcrib.approval.policy_lint import ToolArguments
     from toolcrib.approval.rule import Verdict
     from toolcrib.calls.call import Call
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.identity import BindTo
+    from toolcrib.tools.tool import Tool
 
 
 def check_rules(policy: Policy, tools: Iterable[PreparedTool]) -> None:
@@ -164,21 +166,34 @@ class ToolTable:
     def resolve(self, call: Call) -> PreparedTool:
         """The call's tool, or the end of the call."""
         prepared = self._pinned.get(call.name)
-        if prepared is None:
-            raise CallEnded("not_found", self._not_found(call.name))
+        if prepared is None or (
+            prepared.tool.visible_to is not None and not is_visible(prepared.tool, call.caller)
+        ):
+            raise CallEnded("not_found", self._not_found(call.name, call.caller))
         if prepared.tool.available_when is not None and not is_available(prepared.tool):
             raise CallEnded("not_found", f"The tool {call.name!r} is not available now.")
         call.prepared = call.tool = prepared
         return prepared
 
-    def _not_found(self, name: str) -> str:
+    def _not_found(self, name: str, caller: Caller | None) -> str:
         from toolcrib.approval.tool_names import did_you_mean
 
-        if not self._pinned:
+        names = [
+            declaration.name
+            for declaration in self.declarations()
+            if is_visible(self._pinned[declaration.name].tool, caller)
+        ]
+        if not names:
             return f"There is no tool named {name!r}; this session has no tools."
-        names = [declaration.name for declaration in self.declarations()]
         hint = did_you_mean(name, names) or "."
         return f"There is no tool named {name!r}{hint} The tools are: {', '.join(names)}."
+
+
+def is_visible(tool: Tool[Any, Any], caller: Caller | None) -> bool:
+    """Whether a tool is there for whoever asks."""
+    if tool.visible_to is None:
+        return True
+    return caller is not None and tool.visible_to.includes(caller.principal, caller.groups)
 
 
 def _is_same(first: object, second: object) -> bool:

@@ -105,7 +105,7 @@ SUMMARIES: Final = {
     "sessions": "List sessions, and resume them.",
     "tokens": "Make, list, replace and revoke the tokens of a server.",
     "policy": "Check policy files, explain what they decide, and try drafts.",
-    "servers": "See the mounted MCP servers of a running server.",
+    "servers": "See the mounted MCP servers of a running server, and pin their tools.",
     "gateway": "Sign in to mounted MCP servers, sign out, and see who has.",
     "config": "See and check what toolcrib.yaml and the flags configure.",
     "calls": "Print the calls of all sessions that pass every filter, the newest first.",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from toolcrib.calls.executor import Executor
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.session.session import Session
+    from toolcrib.tools.audience import Audience
     from toolcrib.tools.tool import Tool
 
 
@@ -96,6 +97,11 @@ class SessionTools:
     def unavailable(self) -> Mapping[str, str]:
         """The host's tools that the session does not have, with the reason."""
         return MappingProxyType({name: tool.reason for name, tool in self._unavailable.items()})
+
+    def audience_of(self, name: str) -> Audience | None:
+        """To whom a host tool that the session does not have would be shown."""
+        tool = self._unavailable.get(name)
+        return None if tool is None else tool.definition.declared.visible_to
 
     @property
     def host_names(self) -> frozenset[str]:

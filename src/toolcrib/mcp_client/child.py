@@ -20,6 +20,7 @@ import anyio
 
 from toolcrib.mcp_client.config import ServerProgram, printable_line
 from toolcrib.mcp_client.errors import ConnectionEnd
+from toolcrib.mcp_client.guard import guarded_environment
 
 if TYPE_CHECKING:
     from toolcrib.mcp_client.sdk_internals import TransportStreams
@@ -50,7 +51,7 @@ async def child_streams(
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=dict(program.env),
+        env={**program.env, **guarded_environment()},
         cwd=program.cwd,
         limit=MAX_MESSAGE_BYTES,
         # A process group of its own: killed as a whole, and not reached by our Ctrl-C.

@@ -12,10 +12,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 from toolcrib.egress import EgressPolicy
 from toolcrib.errors import InvalidTool
+from toolcrib.mcp_client.load import CircuitTerms, ServerLimits
+from toolcrib.mcp_client.pins import ServerPins, read_pins
 from toolcrib.mcp_client.server_auth import (
     PRINCIPAL,
     HeadersCommand,
@@ -24,15 +26,20 @@ from toolcrib.mcp_client.server_auth import (
     headers_command_from,
     oauth_from,
 )
+from toolcrib.mcp_client.tool_terms import (
+    Approval,
+    ToolTerms,
+    audience_from,
+    fixed_texts,
+    tool_terms_from,
+)
+from toolcrib.tools.audience import Audience
 from toolcrib.tools.identity import HandlerIdentity
 from toolcrib.tools.mcp.credentials import SHORTEST_SECRET, check_headers, check_url, secrets_in
 from toolcrib.tools.redaction import Scrubber
 
 if TYPE_CHECKING:
     import httpx2
-
-Approval = Literal["always", "policy"]
-"""Whether a person approves every call of a server's tools, or the policy decides."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -52,6 +59,21 @@ class MountTerms:
     """Seconds until a call is stopped."""
     max_output_chars: int = 1_000_000
     """The maximum size of a result."""
+    visible_to: Audience | None = None
+    """To whom its tools are shown; None shows them to everybody."""
+    tools: Mapping[str, ToolTerms] = field(default_factory=dict[str, ToolTerms], hash=False)
+    """The terms of single tools, by the server's own names."""
+    pins: ServerPins | None = field(default=None, repr=False)
+    """The declarations that were accepted; None accepts any."""
+    limits: ServerLimits = field(default_factory=ServerLimits)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tools", MappingProxyType(dict(self.tools)))
+
+    def name_of(self, name: str) -> str:
+        """The name that a tool of the server has here."""
+        terms = self.tools.get(name)
+        return f"{self.prefix}{name}" if terms is None or terms.name is None else terms.name
 
     def serves(self, name: str) -> bool:
         """Whether a tool of the server, by its own name, is served."""
@@ -149,6 +171,10 @@ def server_from(name: str, entry: Mapping[str, Any]) -> McpServerConfig:
         prefix=entry.get("prefix", f"{name}_"),
         allowed_tools=None if allowed is None else tuple(allowed),
         denied_tools=tuple(entry.get("denied_tools", ())),
+        visible_to=audience_from(entry.get("visible_to")),
+        tools={tool: tool_terms_from(each) for tool, each in entry.get("tools", {}).items()},
+        pins=read_pins(entry["pins"], name) if "pins" in entry else None,
+        limits=_limits(entry),
         **{option: entry[option] for option in options if option in entry},
     )
     if "url" in entry:
@@ -167,6 +193,15 @@ def server_from(name: str, entry: Mapping[str, Any]) -> McpServerConfig:
         args=tuple(entry.get("args", ())),
         env=entry.get("env", {}),
         cwd=entry.get("cwd"),
+    )
+
+
+def _limits(entry: Mapping[str, Any]) -> ServerLimits:
+    plain = ("max_concurrent", "max_queued", "ping")
+    circuit = entry.get("circuit")
+    return ServerLimits(
+        **{key: entry[key] for key in plain if key in entry},
+        circuit=None if circuit is None else CircuitTerms(**circuit),
     )
 
 
@@ -199,6 +234,12 @@ def client_source(server: McpServerConfig) -> str:
     """The source of the tools of a server that a client brings. It has a hash of the command or the
     address, so that a grant for one server's tools does not cover another of the same name.
     """
+    digest = target_digest(server)[:12]
+    return f"client-mcp:{_NOT_IN_NAMES.sub('_', server.name)[:64]}@{digest}"
+
+
+def target_digest(server: McpServerConfig) -> str:
+    """The digest of the command or the address, as it is written in the configuration."""
     match server:
         case StdioServerConfig():
             identity = [server.command, *server.args, server.cwd]
@@ -206,8 +247,7 @@ def client_source(server: McpServerConfig) -> str:
             identity = [server.url]
         case _:
             assert_never(server)
-    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]
-    return f"client-mcp:{_NOT_IN_NAMES.sub('_', server.name)[:64]}@{digest}"
+    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 
 
 def variables_in(text: str) -> list[str]:
@@ -289,7 +329,8 @@ def endpoint_of(
     match config:
         case StdioServerConfig():
             own = dict(config.env) if environ is None else config.filled_env(environ)
-            secrets = [*_credentials(own), *_filled_in(config.env.values(), environ)]
+            texts = (*config.env.values(), *fixed_texts(config.terms.tools))
+            secrets = [*_credentials(own), *_filled_in(texts, environ)]
             inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
             env = {**inherited, **own}
             scrubber = Scrubber([*secrets_in("", *secrets)])
@@ -304,7 +345,7 @@ def endpoint_of(
             headers = config.headers if environ is None else config.filled_headers(environ)
             if environ is not None:
                 config.filled_auth(environ)
-            texts = (config.url, *config.headers.values())
+            texts = (config.url, *config.headers.values(), *fixed_texts(config.terms.tools))
             secrets = [*_credentials(headers), *_filled_in(texts, environ)]
             return ServerAddress(url, headers, Scrubber([*secrets_in(url, *secrets)]), egress)
 
@@ -313,8 +354,11 @@ def server_identity(
     config: McpServerConfig, environ: Mapping[str, str] | None, program: str | None
 ) -> HandlerIdentity:
     """What decisions about calls of a server's tools are bound to: how the server is reached, with
-    every variable filled in, and what it says it is.
+    every variable filled in, and what it says it is. Not to whom its tools are shown, what was
+    pinned of them, and how much it is asked to bear.
     """
+    terms = replace(config.terms, visible_to=None, pins=None, limits=ServerLimits())
+    config = replace(config, terms=terms)
     match config:
         case StdioServerConfig() if environ is not None:
             config = replace(config, env=config.filled_env(environ))
@@ -367,6 +411,8 @@ class ConnectionTiming:
     """A connection that lasted this long resets the count of failures."""
     relist: float = 0.2
     """The minimum time between two listings of a server's tools."""
+    ping: float | None = None
+    """The time between two pings, which are answered within `timeout`; None sends none."""
 
     def pause(self, failures: int) -> float:
         """How long to wait after this number of failures in a row."""

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from toolcrib.errors import CallEnded, InvalidEvent
+from toolcrib.tools.identity import HandlerIdentity
 from toolcrib.tools.result import ToolResult
 
 if TYPE_CHECKING:
     import mcp_types
 
+    from toolcrib.mcp_client.pins import PinDeviation
     from toolcrib.tools.context import ToolContext
-    from toolcrib.tools.identity import HandlerIdentity
     from toolcrib.tools.redaction import Scrubber
 
     Block: TypeAlias = mcp_types.ContentBlock
@@ -138,10 +139,15 @@ class RemoteHandler:
     name: str
     digest: str
     identity: HandlerIdentity = field(hash=False)
+    deviation: PinDeviation | None = None
+    """How the tool deviates from its pin; None when it is not pinned, or as it was."""
 
     def handler_identity(self) -> HandlerIdentity:
-        """The server that runs the tool."""
-        return self.identity
+        """The server that runs the tool, and what it declares if that was not accepted."""
+        if self.deviation is None:
+            return self.identity
+        declared = {"declared_digest": self.deviation.digest}
+        return HandlerIdentity({**self.identity.configuration, **declared}, self.identity.code)
 
     async def __call__(self, input: dict[str, Any], context: ToolContext) -> ToolResult[Any]:
         """Have the server run the tool."""

@@ -11,29 +11,37 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from toolcrib.errors import CallEnded, InvalidTool
+from toolcrib.errors import ApprovalRequired, CallEnded, InvalidTool
 from toolcrib.mcp_client.config import (
     ConnectionTiming,
     ServerAddress,
     ServerEndpoint,
     endpoint_of,
+    fill,
     printable_line,
     server_identity,
+    target_digest,
 )
 from toolcrib.mcp_client.connection import Connection, connect
 from toolcrib.mcp_client.elicitation import AskingCall
 from toolcrib.mcp_client.errors import call_failure, connection_fault
+from toolcrib.mcp_client.load import ServerLoad
+from toolcrib.mcp_client.pins import PinCheck
+from toolcrib.mcp_client.remote_features import RemoteFeatures
 from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
 from toolcrib.mcp_client.server_history import ServerHistory
 from toolcrib.mcp_client.sign_in_tool import SignInNotice, is_notice, sign_in_tools
 from toolcrib.mcp_client.tool_list import RemoteTools, remote_tools
+from toolcrib.mcp_client.tool_terms import filled_transforms
 from toolcrib.tools.redaction import Scrubber
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
     from toolcrib.egress import EgressPolicy
     from toolcrib.mcp_client.config import McpServerConfig
+    from toolcrib.mcp_client.pins import ServerPins
     from toolcrib.mcp_client.request_credential import RequestCredential
+    from toolcrib.tools.argument_transform import ArgumentTransform
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.identity import HandlerIdentity
     from toolcrib.tools.result import ToolResult
@@ -71,19 +79,26 @@ class MountedServer:
         self.principal = principal
         self._credential = credential
         self.history = ServerHistory(clock)
+        self.load = ServerLoad(config.terms.limits, f"`{config.name}`", clock)
         self.config = config
         self.source = source
         self.tools = RemoteTools()
+        self.features = RemoteFeatures(config, source, self.load)
+        self.features.check_credential = self._check_credential
+        """Its resources and prompts."""
         self.fault: str | None = "it is being connected to"
         self._was_away = False
         """Whether somebody was told that it is not connected."""
         self._on_change = on_change
         self._environ = environ
         self._egress = egress
-        self._timing = timing or ConnectionTiming()
+        timing = timing or ConnectionTiming()
+        ping = config.terms.limits.ping
+        self._timing = timing if ping is None else replace(timing, ping=ping)
         self._connection: Connection | None = None
         self._identity: HandlerIdentity | None = None
         self._scrubber = Scrubber([])
+        self._transforms: Mapping[str, ArgumentTransform] = {}
         self._scope = anyio.CancelScope()
         self._task: asyncio.Task[None] | None = None
         self._was_attempted = asyncio.Event()
@@ -105,6 +120,7 @@ class MountedServer:
         """End the connection, and the server's program if there is one. Running calls fail."""
         self._is_closed = True
         self._was_attempted.set()
+        self.features.disconnected()
         if self._task is None:
             return
         if self._connection is not None:
@@ -125,15 +141,30 @@ class MountedServer:
             raise CallEnded(
                 "unavailable", f"The MCP server {self._name} is not connected: {self.fault}."
             )
-        name = handler.name
-        is_same = self.tools.digests.get(name) == handler.digest
+        is_same = self.tools.digests.get(handler.name) == handler.digest
         if not is_same or self._identity != handler.identity:
             raise CallEnded(
                 "unavailable",
                 f"The MCP server {self._name} has changed `{context.tool_name}` since the session "
                 "got it; list the tools again.",
             )
+        if handler.deviation is not None and not context.approved_when_asked:
+            raise ApprovalRequired(handler.deviation(), ignore_grants=True)
 
+        if not self.load.is_limited:
+            with self.load.counted():
+                return await self._send(connection, handler.name, arguments, context)
+        return await self.load.run(
+            lambda: self._send(connection, handler.name, arguments, context), context.deadline
+        )
+
+    async def _send(
+        self,
+        connection: Connection,
+        name: str,
+        arguments: Mapping[str, Any],
+        context: ToolContext,
+    ) -> ToolResult[Any]:
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             text = None if message is None else printable_line(message, self._scrubber)
             report_progress(context, progress, total, text)
@@ -141,11 +172,15 @@ class MountedServer:
         started = anyio.current_time()
         try:
             asking = AskingCall(context, self._question_text)
-            answer = await connection.call(name, dict(arguments), on_progress, asking)
+            sent = dict(arguments)
+            if (transform := self._transforms.get(name)) is not None:
+                sent.update(transform.secrets)
+            answer = await connection.call(name, sent, on_progress, asking)
         except Exception as error:
             self._check_credential(started)
             tool = context.tool_name
             raise call_failure(error, self._name, tool, connection, self._scrubber) from error
+        self.features.note_links(context.session_id, answer.content)
         result = tool_result(answer, context.tool_name, self.config.terms.max_output_chars)
         return without_secrets(result, self._scrubber)
 
@@ -190,7 +225,12 @@ class MountedServer:
 
     def _endpoint(self) -> ServerEndpoint | None:
         """How to reach the server; None when its configuration is invalid."""
+        name, environ = self.config.name, self._environ
         try:
+            self._transforms = filled_transforms(
+                self.config.terms.tools,
+                lambda text: text if environ is None else fill(name, text, environ),
+            )
             endpoint = endpoint_of(self.config, self._environ, self._egress, self.principal)
             if self._credential is None or not isinstance(endpoint, ServerAddress):
                 return endpoint
@@ -208,7 +248,7 @@ class MountedServer:
                 async with connect(endpoint) as connection:
                     await self._list(connection)
                     scope.deadline = float("inf")
-                    await connection.follow(self._list, self._timing)
+                    await connection.follow(self._list, self._timing, self._note_ping)
             except Exception as error:
                 return self._trouble_since(started) or connection_fault(error)
         return f"it did not answer within {self._timing.timeout:g} seconds"
@@ -227,6 +267,8 @@ class MountedServer:
             self.source,
             self.config.terms,
             lambda name, digest: RemoteHandler(self, name, digest, identity),
+            self._transforms,
+            self._pin_check(connection),
         )
         is_change = tools != self.tools or self._connection is not connection
         if self._was_away and self._connection is not connection:
@@ -238,11 +280,27 @@ class MountedServer:
             self.history.note_connected(self._program(connection))
         self.tools, self._connection, self.fault = tools, connection, None
         self._identity = identity
+        self.features.connected(connection, identity, self._scrubber)
         if is_change:
             self._notify()
 
+    def _note_ping(self, seconds: float) -> None:
+        self.history.note_ping(seconds)
+
     def _identify(self, connection: Connection) -> HandlerIdentity:
         return server_identity(self.config, self._environ, self._program(connection))
+
+    def _pin_check(self, connection: Connection) -> PinCheck | None:
+        pins = self.config.terms.pins
+        return None if pins is None else self._check_of(pins, self._program(connection))
+
+    def pin_check(self) -> PinCheck | None:
+        """What compares the tools of now with the pins; None for a server without pins."""
+        pins = self.config.terms.pins
+        return None if pins is None else self._check_of(pins, self.history.program)
+
+    def _check_of(self, pins: ServerPins, program: str | None) -> PinCheck:
+        return PinCheck(pins, program, target_digest(self.config))
 
     def _program(self, connection: Connection) -> str | None:
         program = connection.program
@@ -251,6 +309,7 @@ class MountedServer:
     def _disconnected(self, fault: str, *, is_final: bool = False) -> None:
         is_change = not self._is_closed and (self.fault != fault or self._connection is not None)
         self._connection, self.fault = None, fault
+        self.features.disconnected()
         how = None if self._credential is None else self._credential.how_to_sign_in
         if how is not None and not self.tools.served:
             notice = SignInNotice(self.config.name, how)

@@ -48,6 +48,9 @@ class ServerHistory:
         self.next_attempt_at: float | None = None
         self.latency_seconds: float | None = None
         """How long the last list of its tools took."""
+        self.last_ping_at: float | None = None
+        self.ping_seconds: float | None = None
+        """How long the last answer to a ping took."""
         self._changes: deque[RemoteToolChange] = deque(maxlen=MAX_CHANGES)
 
     @property
@@ -73,6 +76,10 @@ class ServerHistory:
     def note_pause(self, seconds: float) -> None:
         """The next attempt is made after a pause."""
         self.next_attempt_at = self._clock() + seconds
+
+    def note_ping(self, seconds: float) -> None:
+        """The server has answered a ping."""
+        self.last_ping_at, self.ping_seconds = self._clock(), seconds
 
     def note_tools(self, old: RemoteTools, new: RemoteTools) -> None:
         """The server has listed its tools. The first list is no change."""

@@ -6,7 +6,7 @@ A tool that cannot be served is listed with the reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -15,14 +15,20 @@ from pydantic_core import to_json
 
 from toolcrib.errors import InvalidTool
 from toolcrib.mcp_client.config import printable_line
+from toolcrib.mcp_client.pins import as_pinned
+from toolcrib.mcp_client.tool_terms import under_terms
 from toolcrib.tools.identity import canonical_json
 from toolcrib.tools.prepared_tool import prepare
+from toolcrib.tools.rules import check_free
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
     import mcp_types
 
     from toolcrib.mcp_client.config import MountTerms
+    from toolcrib.mcp_client.pins import PinCheck, PinDeviation
+    from toolcrib.mcp_client.tool_terms import ToolTerms
+    from toolcrib.tools.argument_transform import ArgumentTransform
 
 
 _OLDER: Final = (
@@ -108,12 +114,14 @@ class RemoteTools:
     """The tools of a server by the names that they have here.
 
     `invalid` has the reason for each tool that is not served. `digests` are the digests of the
-    declarations, by the server's own names.
+    declarations, by the server's own names; `listed` are the tools that the terms allow, as the
+    server declares them.
     """
 
     served: Mapping[str, Tool[Any, Any]] = field(default_factory=dict[str, Any])
     invalid: Mapping[str, str] = field(default_factory=dict[str, str])
     digests: Mapping[str, str] = field(default_factory=dict[str, str])
+    listed: Sequence[mcp_types.Tool] = field(default=(), compare=False, repr=False)
 
 
 def remote_tools(
@@ -122,13 +130,16 @@ def remote_tools(
     source: str,
     terms: MountTerms,
     make_handler: HandlerFactory,
+    transforms: Mapping[str, ArgumentTransform] = MappingProxyType({}),
+    pin_check: PinCheck | None = None,
 ) -> RemoteTools:
     """Make a `Tool` of every listed tool that the terms allow. One that is invalid does not affect
-    the others; `rejected` are those known to be invalid already, by their own names.
+    the others; `rejected` are those known to be invalid already, by their own names, and
+    `transforms` the argument transforms of the terms, filled in.
     """
     tools: dict[str, Tool[Any, Any]] = {}
     invalid = {
-        _printable_name(f"{terms.prefix}{name}"): printable_line(reason)
+        _printable_name(terms.name_of(name)): printable_line(reason)
         for name, reason in rejected.items()
         if terms.serves(name)
     }
@@ -137,16 +148,22 @@ def remote_tools(
     for mcp_tool in listed:
         if not terms.serves(mcp_tool.name):
             continue
-        name = f"{terms.prefix}{mcp_tool.name}"
+        name, own_terms = terms.name_of(mcp_tool.name), terms.tools.get(mcp_tool.name)
         try:
-            if mcp_tool.name in digests:
+            if mcp_tool.name in digests or name in tools:
                 raise InvalidTool("the server has two tools of that name; the first is served")
             if len(tools) >= MAX_TOOLS:
                 raise InvalidTool(f"at most {MAX_TOOLS} tools of one server are served")
             size += len(to_json((mcp_tool.input_schema, mcp_tool.output_schema)))
             if size > MAX_SCHEMAS_BYTES:
                 raise InvalidTool(f"the server's schemas have over {MAX_SCHEMAS_BYTES} bytes")
-            tool, digest = tool_from_mcp(name, mcp_tool, source, terms, make_handler)
+            tool, digest = tool_from_mcp(
+                name, _worded(mcp_tool, own_terms, pin_check), source, terms, make_handler
+            )
+            tool = under_terms(tool, own_terms, transforms.get(mcp_tool.name))
+            deviation = None if pin_check is None else pin_check.deviation(mcp_tool)
+            if deviation is not None:
+                tool, digest = _asked_about(tool, deviation), deviation.digest
         except (ValueError, RecursionError) as error:
             invalid[_printable_name(name)] = (
                 printable_line(str(error)) or "its schema is nested too deep"
@@ -155,17 +172,36 @@ def remote_tools(
             tools[name] = tool
             digests[mcp_tool.name] = digest
     for missing in _missing(terms, listed):
-        invalid.setdefault(
-            _printable_name(f"{terms.prefix}{missing}"), "the server has no such tool"
-        )
+        invalid.setdefault(_printable_name(terms.name_of(missing)), "the server has no such tool")
     return RemoteTools(
-        MappingProxyType(tools), MappingProxyType(invalid), MappingProxyType(digests)
+        MappingProxyType(tools),
+        MappingProxyType(invalid),
+        MappingProxyType(digests),
+        [tool for tool in listed if terms.serves(tool.name)],
     )
 
 
 def _missing(terms: MountTerms, listed: Sequence[mcp_types.Tool]) -> list[str]:
     names = {tool.name for tool in listed}
-    return [name for name in terms.allowed_tools or () if terms.serves(name) and name not in names]
+    named = dict.fromkeys((*(terms.allowed_tools or ()), *terms.tools))
+    return [name for name in named if terms.serves(name) and name not in names]
+
+
+def _asked_about(tool: Tool[Any, Any], deviation: PinDeviation) -> Tool[Any, Any]:
+    """The tool, whose every call is approved by somebody who sees what changed."""
+    handler = replace(cast("Any", tool.handler), digest=deviation.digest, deviation=deviation)
+    return replace(tool, handler=handler, requires_approval=True, approval_metadata=deviation)
+
+
+def _worded(
+    mcp_tool: mcp_types.Tool, terms: ToolTerms | None, pin_check: PinCheck | None
+) -> mcp_types.Tool:
+    """The tool in the words of its pin, if it has one, and of its terms."""
+    if pin_check is not None and pin_check.deviation(mcp_tool) is not None:
+        mcp_tool = as_pinned(mcp_tool, pin_check.pins.tools[mcp_tool.name])
+    words = {} if terms is None else {"title": terms.title, "description": terms.description}
+    chosen = {key: text for key, text in words.items() if text}
+    return mcp_tool.model_copy(update=chosen) if chosen else mcp_tool
 
 
 def tool_from_mcp(
@@ -176,6 +212,7 @@ def tool_from_mcp(
     make_handler: HandlerFactory,
 ) -> tuple[Tool[Any, Any], str]:
     """A server's tool as a `Tool`, and the digest of its declaration. Raises `InvalidTool`."""
+    check_free(name)
     schema = as_draft_2020_12(mcp_tool.input_schema)
     description = _description(mcp_tool)
     digest = sha256(canonical_json([name, description, schema, mcp_tool.output_schema])).hexdigest()
@@ -194,6 +231,7 @@ def tool_from_mcp(
         source=source,
         requires_approval=terms.approval == "always",
         timeout=terms.timeout,
+        visible_to=terms.visible_to,
     )
     prepare(tool)
     return tool, digest

@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import anyio
+
 from toolcrib.mcp_client.child import MAX_MESSAGE_BYTES
 from toolcrib.mcp_client.config import ServerAddress
 from toolcrib.mcp_client.errors import ConnectionEnd
@@ -56,6 +58,7 @@ def redacted_logs(scrubber: Scrubber) -> Generator[None]:
 
 
 _CONNECT_SECONDS: Final = 30.0
+_DRAIN_SECONDS: Final = 0.2
 
 
 @asynccontextmanager
@@ -108,8 +111,37 @@ def _response_hook(end: ConnectionEnd) -> Any:
         content_type = response.headers.get("content-type", "").lower()
         if not content_type.startswith("text/event-stream"):
             response.stream = _capped(cast("httpx2.AsyncByteStream", response.stream))
+        elif response.request.method == "POST":
+            response.stream = _drained(cast("httpx2.AsyncByteStream", response.stream))
 
     return check
+
+
+def _drained(stream: httpx2.AsyncByteStream) -> httpx2.AsyncByteStream:
+    """The same bytes, read to their end when they are closed. The SDK closes the events of a call
+    after its result; without the end the connection could not be used again.
+    """
+    import httpx2
+
+    chunks = aiter(stream)
+
+    class _DrainedBody(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for chunk in chunks:
+                yield chunk
+
+        async def aclose(self) -> None:
+            try:
+                with anyio.move_on_after(_DRAIN_SECONDS):
+                    async for _ in chunks:
+                        pass
+            except (httpx2.HTTPError, httpx2.StreamError):
+                # The connection is gone, or was given up.
+                pass
+            finally:
+                await stream.aclose()
+
+    return _DrainedBody()
 
 
 def _capped(stream: httpx2.AsyncByteStream) -> httpx2.AsyncByteStream:

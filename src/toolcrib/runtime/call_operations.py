@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json
 
 from toolcrib.approval.tool_names import did_you_mean
+from toolcrib.calls.tool_table import is_visible
 from toolcrib.errors import Refused, UsageError
+from toolcrib.features.declaration import FEATURE_TOOLS, missing_feature
 from toolcrib.ledger.encoding import encode_value, plain_facts
 from toolcrib.runtime.messages import ArtifactPage, CallResult, OneArtifact, ToolFacts, Tools
 from toolcrib.session.artifacts import Artifacts
-from toolcrib.tools.prepared_tool import is_available
+from toolcrib.tools.prepared_tool import is_available, prepare
 
 if TYPE_CHECKING:
+    from toolcrib.approval.caller import Caller
     from toolcrib.calls.outcome import Outcome
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.store.store import Store
@@ -78,21 +81,31 @@ def _as_json(value: Any) -> Any:
     return from_json(encode_value(value))
 
 
-def tools_of(live: LiveSession, category: str | None) -> Tools:
-    """The tools of a session, all or of one category."""
-    own = [tool for tool in live.executor.tools.values() if is_available(tool.tool)]
+def tools_of(live: LiveSession, category: str | None, caller: Caller) -> Tools:
+    """The tools of a session that the caller sees, all or of one category."""
+    own = [
+        tool
+        for tool in live.executor.tools.values()
+        if is_available(tool.tool) and is_visible(tool.tool, caller)
+    ]
     tools = [tool_facts(live, tool) for tool in [*own, *live.hosted.values()]]
     listed = [facts for facts in tools if category in (None, facts.category)]
-    return Tools(tools=listed, unavailable=dict(live.unavailable))
+    return Tools(tools=listed, unavailable=live.unavailable_to(caller))
 
 
-def tool_of(live: LiveSession, name: str) -> ToolFacts:
+def tool_of(live: LiveSession, name: str, caller: Caller) -> ToolFacts:
     """One tool. Raises `Refused` (not_found)."""
+    if name in FEATURE_TOOLS and live.tools.is_wanted(name):
+        # No list has it; what reads go through is no secret.
+        return tool_facts(live, prepare(missing_feature(name)))
     tool = live.executor.tools.get(name) or live.hosted.get(name)
-    if tool is None or not is_available(tool.tool):
-        reason = live.unavailable.get(name)
+    if tool is None or not is_available(tool.tool) or not is_visible(tool.tool, caller):
+        reason = live.unavailable_to(caller).get(name)
         # Only among the tools that the caller may list.
-        hint = f": {reason}" if reason else did_you_mean(name, live.executor.tools)
+        others = [
+            each for each, other in live.executor.tools.items() if is_visible(other.tool, caller)
+        ]
+        hint = f": {reason}" if reason else did_you_mean(name, others)
         raise Refused("not_found", f"the session has no tool {name[:128]!r}{hint}")
     return tool_facts(live, tool)
 

@@ -4,7 +4,7 @@ provider and of mounted MCP servers, with those that sessions do not get and the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.served_tools import ServedTools
     from toolcrib.runtime.sessions import LiveSessions
     from toolcrib.store.store import Store
+    from toolcrib.tools.audience import Audience
     from toolcrib.tools.tool import Tool
 
 
@@ -37,6 +38,13 @@ class ListedTool:
     withheld: str | None = None
     """Why no session gets it, or nobody can call it now."""
     visibility: ToolVisibility = EVERY_SESSION
+    visible_to: Audience | None = None
+    """To whom its server is shown, for one that is no valid tool."""
+
+    def is_shown_to(self, who: Principal) -> bool:
+        """Whether a principal sees the tool, or audits those that others see."""
+        audience = self.visible_to if self.prepared is None else self.prepared.tool.visible_to
+        return audience is None or who.sees_all or audience.includes(who.name, who.groups)
 
     @property
     def is_callable(self) -> bool:
@@ -59,7 +67,7 @@ class ToolCatalog:
     ) -> None:
         self.config = config
         self.store = store
-        self._registry = registry
+        self.registry = registry
         self._served = served
         self.sessions = sessions
         self._prepared: dict[int, PreparedTool] = {}
@@ -78,7 +86,7 @@ class ToolCatalog:
         than auditors see those of their own open sessions.
         """
         fresh: dict[int, PreparedTool] = {}
-        hosts = self._registry.shared()
+        hosts = self.registry.shared()
         others = {*self._served.of_toolsets, *self._served.hosted}
         taken = others | {each.definition.name for each in hosts}
         listed = [
@@ -92,6 +100,8 @@ class ToolCatalog:
         return [tool for tool in listed if self._is_known(tool, who)]
 
     def _is_known(self, tool: ListedTool, who: Principal) -> bool:
+        if not tool.is_shown_to(who):
+            return False
         if who.sees_all or not tool.visibility.is_conditional:
             return True
         return any(
@@ -158,16 +168,16 @@ class ToolCatalog:
                     reason = None
                 sources.setdefault(name, server.source)
                 yield ListedTool(prepared.ref, prepared, reason)
-            yield from _invalid(server.source, server.tools.served, server.tools.invalid)
+            yield from _invalid(server)
 
 
 def _unavailable(prepared: PreparedTool) -> str | None:
     return None if is_available(prepared.tool) else "it says that it cannot be used now"
 
 
-def _invalid(
-    source: str, served: Mapping[str, object], invalid: Mapping[str, str]
-) -> Iterator[ListedTool]:
-    for name, reason in invalid.items():
-        if name not in served:
-            yield ListedTool(ToolRef(name, source, "0.0.0", "", "local"), None, reason)
+def _invalid(server: MountedServer) -> Iterator[ListedTool]:
+    audience = server.config.terms.visible_to
+    for name, reason in server.tools.invalid.items():
+        if name not in server.tools.served:
+            ref = ToolRef(name, server.source, "0.0.0", "", "local")
+            yield ListedTool(ref, None, reason, visible_to=audience)

@@ -286,6 +286,22 @@ class ServerFacts:
     changes: list[ToolChangeFacts]
     """What became of its tools since the runtime started, newest first."""
     approval: Literal["always", "policy"] = "always"
+    running: int = 0
+    """How many calls run there now."""
+    queued: int = 0
+    """How many calls wait for a place there."""
+    circuit: Literal["closed", "open", "trial"] = "closed"
+    """`open`: it is left alone, because its calls failed. `trial`: the next call tries it."""
+    failures: int = 0
+    """How many calls failed in a row because it did not answer."""
+    tried_again_at: float | None = None
+    """When the open circuit lets a call through again."""
+    last_ping_at: float | None = None
+    """When it last answered a ping."""
+    ping_seconds: float | None = None
+    """How long that took."""
+    is_pinned: bool = False
+    """Whether only tools run that were pinned; others are withheld or asked about."""
     session_id: str | None = None
     """The session whose client brought it; None for a server of the runtime."""
     principal: str | None = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import TypeAdapter
 
+from toolcrib.calls.tool_table import is_visible
 from toolcrib.errors import EvaluationReason, PromptEvaluationError, Refused, UsageError
 from toolcrib.host_tools.session_tools import session_context
 from toolcrib.ledger.prompt_events import PromptAnswered, PromptStarted, PromptStopped
@@ -81,7 +82,7 @@ class PromptRunner:
         one runs: as `waits`, unless it is given.
         """
         await abandon_prompt(self.live, by=self.caller.principal)
-        instructions = _instructions(self.live, self.instructions)
+        instructions = _instructions(self.live, self.instructions, self.caller)
         self.live.session.set_host_setting(_INSTRUCTIONS, instructions)
         self.live.session.set_host_setting(OPEN_PROMPT, text)
         earlier = self.live.session.last_turn
@@ -146,12 +147,16 @@ class PromptRunner:
     ) -> PromptResponse[Any]:
         """Evaluate the prompt with the tools that the session has now."""
         session = self.live.session
-        tools = {name: prepared.tool for name, prepared in self.live.executor.tools.items()}
+        tools = {
+            name: prepared.tool
+            for name, prepared in self.live.executor.tools.items()
+            if is_visible(prepared.tool, self.caller)
+        }
         offered = [*tools.values(), *(prepared.tool for prepared in self.live.hosted.values())]
         instructions = session.host_setting(_INSTRUCTIONS)
         if instructions is None:
             # Begun before they were kept: never without those of the host.
-            instructions = _instructions(self.live, self.instructions)
+            instructions = _instructions(self.live, self.instructions, self.caller)
         prompt = _prompt(offered, instructions, text)
         governance = self.live.governance(tools, self.caller)
         return await ask(
@@ -339,16 +344,17 @@ def _prompt(tools: list[Any], instructions: str, text: str) -> Prompt[Any]:
     return Prompt(ns="session", key="prompt", sections=sections, instructions=instructions)
 
 
-def _instructions(live: LiveSession, of_host: str) -> str:
+def _instructions(live: LiveSession, of_host: str, caller: Caller) -> str:
     """The instructions of the host, then those of the tools that are available now. Raises
     `Refused` when a tool fails to give its own: they may be what keeps the model from harm.
     """
     context, texts = session_context(live.session), [of_host]
     for name, prepared in live.executor.tools.items():
-        if prepared.tool.instruction is None or not is_available(prepared.tool):
+        tool = prepared.tool
+        if tool.instruction is None or not (is_available(tool) and is_visible(tool, caller)):
             continue
         try:
-            texts.append(prepared.tool.instruction(context) or "")
+            texts.append(tool.instruction(context) or "")
         except Exception as error:
             raise Refused(
                 "unavailable", f"the instruction of the tool {name!r} failed: {error}"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.runtime.messages import Nothing
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.service import Service
+    from toolcrib.tools.audience import Audience
     from toolcrib.tools.identity import BindTo
 
 
@@ -27,14 +28,18 @@ async def list_servers(service: Service, params: Nothing, who: Principal) -> Ser
     principal may see.
     """
     sessions, bind_to = service.catalog.sessions, service.catalog.config.bind_to
-    shared = [_facts(server, None, bind_to) for server in sessions.servers.shared]
+    shared = [
+        _facts(server, None, bind_to, who)
+        for server in sessions.servers.shared
+        if _is_shown(server.config.terms.visible_to, who)
+    ]
     personal = [
-        _facts(server, None, bind_to)
+        _facts(server, None, bind_to, who)
         for server in sessions.servers.personal.all
         if may_see(who, server.principal)
     ]
     own = [
-        _facts(server, session_id, bind_to)
+        _facts(server, session_id, bind_to, who)
         for session_id, servers in sessions.servers.of_sessions.items()
         if (live := sessions.find(session_id)) is not None and may_see(who, live.session.owner)
         for server in servers
@@ -42,8 +47,20 @@ async def list_servers(service: Service, params: Nothing, who: Principal) -> Ser
     return Servers(servers=[*shared, *personal, *own])
 
 
-def _facts(server: MountedServer, session_id: str | None, bind_to: BindTo) -> ServerFacts:
+def _is_shown(audience: Audience | None, who: Principal) -> bool:
+    return audience is None or who.sees_all or audience.includes(who.name, who.groups)
+
+
+def _facts(
+    server: MountedServer, session_id: str | None, bind_to: BindTo, who: Principal
+) -> ServerFacts:
     history, config = server.history, server.config
+    shown = [name for name, tool in server.tools.served.items() if _is_shown(tool.visible_to, who)]
+    changes = [
+        change
+        for change in history.changes
+        if (tool := change.new or change.old) is None or _is_shown(tool.visible_to, who)
+    ]
     return ServerFacts(
         name=config.name,
         source=server.source,
@@ -59,10 +76,18 @@ def _facts(server: MountedServer, session_id: str | None, bind_to: BindTo) -> Se
         last_error_at=history.last_fault_at,
         next_attempt_at=history.next_attempt_at,
         latency_seconds=history.latency_seconds,
-        tools=list(server.tools.served),
+        tools=shown,
         withheld=dict(server.tools.invalid),
-        changes=[_change(change, bind_to) for change in history.changes],
+        changes=[_change(change, bind_to) for change in changes],
         approval=config.terms.approval,
+        running=server.load.running,
+        queued=server.load.queued,
+        circuit=server.load.circuit,
+        failures=server.load.failures,
+        tried_again_at=server.load.open_until,
+        last_ping_at=history.last_ping_at,
+        ping_seconds=history.ping_seconds,
+        is_pinned=config.terms.pins is not None,
         session_id=session_id,
         principal=server.principal,
     )

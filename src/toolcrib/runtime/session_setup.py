@@ -219,7 +219,7 @@ def session_facts(
         pending_approvals=summary.waiting,
         cwd=live.session.cwd if live else setup.cwd,
         metadata=dict(live.session.metadata) if live else setup.metadata,
-        unavailable_tools=dict(live.unavailable) if live else {},
+        unavailable_tools=live.unavailable_to(None) if live else {},
         owner=info.owner,
         created_at=info.created_at,
         last_event_at=newest[0].at if newest else None,

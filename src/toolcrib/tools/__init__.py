@@ -9,6 +9,7 @@ from toolcrib._lazy import lazy_exports
 if TYPE_CHECKING:
     from toolcrib.adapters.openai.code_interpreter_tool import OpenAICodeInterpreterTool
     from toolcrib.tools.artifacts import read_artifact
+    from toolcrib.tools.audience import Audience
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.decorator import FunctionTool
     from toolcrib.tools.example import ToolExample
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from toolcrib.tools.result import ToolRenderableResult, ToolResult
     from toolcrib.tools.secrets import Secret
     from toolcrib.tools.tool import Tool
+    from toolcrib.tools.tool_transform import transform
     from toolcrib.vfs import HostMount, VfsPath
 
 __all__ = [
+    "Audience",
     "Fallback",
     "FreeForm",
     "FunctionOptions",
@@ -54,6 +57,7 @@ __all__ = [
     "as_tool",
     "prepare",
     "read_artifact",
+    "transform",
 ]
 
 # The decorator is exported as `toolcrib.tool`: the module `tools.tool` would hide it here.
@@ -63,6 +67,7 @@ if not TYPE_CHECKING:
         {
             "toolcrib.adapters.openai.code_interpreter_tool": ("OpenAICodeInterpreterTool",),
             "toolcrib.tools.artifacts": ("read_artifact",),
+            "toolcrib.tools.audience": ("Audience",),
             "toolcrib.tools.context": ("ToolContext",),
             "toolcrib.tools.decorator": ("FunctionTool",),
             "toolcrib.tools.example": ("ToolExample",),
@@ -80,6 +85,7 @@ if not TYPE_CHECKING:
             "toolcrib.tools.result": ("ToolRenderableResult", "ToolResult"),
             "toolcrib.tools.secrets": ("Secret",),
             "toolcrib.tools.tool": ("Tool",),
+            "toolcrib.tools.tool_transform": ("transform",),
             "toolcrib.vfs": ("HostMount", "VfsPath"),
         },
     )

@@ -134,6 +134,7 @@ UNBOUND: Final = frozenset(
         "instruction",
         "requires",
         "calling",
+        "visible_to",
     }
 )
 """The fields of a tool that no decision is bound to: how it is presented to models and people."""
@@ -183,6 +184,10 @@ def _declared(tool: Tool[Any, Any], schema: Mapping[str, Any]) -> Iterator[tuple
     if tool.output_schema is not None:
         output = tool.output_schema
         yield "output", Part(_summary(output), canonical_json(output).decode())
+    if tool.argument_transform is not None and tool.json_schema is not None:
+        # Callers see another schema than the handler's.
+        own = tool.json_schema
+        yield "handler_arguments", Part(_summary(own), canonical_json(own).decode())
     for rule in _RULES:
         value = getattr(tool, rule)
         if value:

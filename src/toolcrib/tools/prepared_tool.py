@@ -13,6 +13,7 @@ from toolcrib.tools.invoke import Invoke, bind
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from toolcrib.tools.argument_transform import ArgumentTransform
     from toolcrib.tools.params import PreparedParams
     from toolcrib.tools.redaction import Redactor
 
@@ -78,7 +79,9 @@ def prepare(tool: object, *, bind_to: BindTo = "code") -> PreparedTool:
 
     ready = as_tool(tool)
     bound = bind(ready)
-    params = build_params(ready, bound.signature)
+    params = handler_params = build_params(ready, bound.signature)
+    if ready.argument_transform is not None:
+        params = _transformed(ready.name, ready.argument_transform, params)
     if ready.function_options is not None and ready.function_options.free_form is not None:
         from toolcrib.tools.function_options import free_form_argument
 
@@ -97,10 +100,23 @@ def prepare(tool: object, *, bind_to: BindTo = "code") -> PreparedTool:
         invoke=bound.invoke,
         is_async=bound.is_async,
         wants_context=bound.wants_context,
-        redactor=redactor_of(params.schema),
+        redactor=redactor_of(_both(params.schema, handler_params.schema)),
         declaration=_declare(ready, params.schema),
         check_output=_output_check(ready),
     )
+
+
+def _transformed(name: str, transform: ArgumentTransform, params: PreparedParams) -> PreparedParams:
+    from toolcrib.tools.transformed_params import transformed_params
+
+    return transformed_params(name, transform, params)
+
+
+def _both(shown: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """A schema with the arguments that callers give and those that the handler takes."""
+    if shown is own:
+        return own
+    return {**own, "properties": {**shown.get("properties", {}), **own.get("properties", {})}}
 
 
 def is_available(tool: Tool[Any, Any]) -> bool:

@@ -43,6 +43,8 @@ _NOT_AT_THE_PROVIDER: Final[Mapping[str, str]] = {
     "output_schema": "the provider defines the result; name a dataclass as result_type",
     "json_schema": "the provider defines the arguments; leave it out",
     "function_options": "the model calls no function of it; leave it out",
+    "argument_transform": "the provider defines the arguments; leave it out",
+    "visible_to": "no principal calls it; withhold it with a rule of the policy",
     "approval_metadata": "nobody is asked before its calls; requires_approval withholds it",
 }
 """Rules that only a handler obeys, and what to do instead where the provider runs a tool."""
@@ -89,6 +91,19 @@ def check_name(name: object, source: str) -> None:
     pattern = _NAME if source == PYTHON else _FOREIGN_NAME
     if not isinstance(name, str) or not pattern.fullmatch(name):
         raise InvalidTool(f"a tool's name must match {pattern.pattern}; {_shown(name)} does not")
+
+
+RESERVED_NAMES: Final = frozenset({"resources.read", "prompts.get"})
+"""The tools behind reads of resources and prompts; rules and records know them by these names."""
+
+
+def check_free(name: str) -> None:
+    """Refuse the name of a tool that Toolcrib has itself."""
+    if name in RESERVED_NAMES:
+        raise InvalidTool(
+            f"tool {name!r}: the name is reserved for reads of resources and prompts; choose "
+            "another one"
+        )
 
 
 def check_description(name: str, description: object, source: str) -> None:

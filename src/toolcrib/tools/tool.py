@@ -23,6 +23,8 @@ from toolcrib.tools.json_schema import check_output_schema, check_schema
 from toolcrib.tools.type_arguments import TypeArguments
 
 if TYPE_CHECKING:
+    from toolcrib.tools.argument_transform import ArgumentTransform
+    from toolcrib.tools.audience import Audience
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.function_options import FunctionOptions
     from toolcrib.tools.identity import Place
@@ -112,6 +114,10 @@ class Tool(TypeArguments, Generic[P, R]):
     agent; None adds nothing."""
     function_options: FunctionOptions | None = None
     """How it is offered to a model: deferred, in a group, to programs, as free text."""
+    visible_to: Audience | None = None
+    """To whom it is shown; None shows it to everybody. For others it is not there."""
+    argument_transform: ArgumentTransform | None = None
+    """How callers' arguments become those of the handler; None takes them as they are."""
     is_foreign: bool = False
     """Whether its schemas come from outside the host application, from a client or an MCP server.
     A foreign schema that is costly to check is refused, and each check is bounded."""
