@@ -155,9 +155,11 @@ _MAX_AROUND: Final = 1024 * 1024
 
 
 @asynccontextmanager
-async def read_form(request: Request, most: int = MAX_BYTES) -> AsyncGenerator[FormData]:
-    """Read a form with at most one file. Raises `ApiFault` as soon as it is too large."""
-    capped = Request(request.scope, _Capped(request, most + _MAX_AROUND).receive)
+async def read_form(request: Request, most: int | None = None) -> AsyncGenerator[FormData]:
+    """Read a form with at most one file, by default of the size of an upload. Raises `ApiFault` as
+    soon as it is too large.
+    """
+    capped = Request(request.scope, _Capped(request, MAX_BYTES if most is None else most).receive)
     try:
         form = await capped.form(max_files=1, max_fields=_MAX_FIELDS)
     except HTTPException as error:
@@ -174,7 +176,7 @@ async def read_upload(form: FormData) -> tuple[str, bytes]:
     if not isinstance(upload, UploadFile):
         raise invalid("Missing required parameter: 'file'.", "file")
     if upload.size is not None and upload.size > MAX_BYTES:
-        raise too_large()
+        raise too_large(MAX_BYTES)
     return upload.filename or "file", await upload.read()
 
 
@@ -203,7 +205,7 @@ async def _pieces(content: bytes | Path) -> AsyncIterator[bytes]:
             yield piece
 
 
-def too_large(most: int = MAX_BYTES) -> ApiFault:
+def too_large(most: int) -> ApiFault:
     """The fault for a file that is too large."""
     return ApiFault(413, f"The file is larger than {most} bytes.", param="file")
 
@@ -213,8 +215,8 @@ class _Capped:
 
     def __init__(self, request: Request, most: int) -> None:
         self._request = request
-        self._most = most - _MAX_AROUND
-        self._left = most
+        self._most = most
+        self._left = most + _MAX_AROUND
 
     async def receive(self) -> Message:
         message = await self._request.receive()
