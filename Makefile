@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 2
 FAST := not slow and not crash and not chaos and not load and not browser
 UNIT := $(FAST) and not wire
-EXTRAS := acp,audit,cli,client,code,llama,mcp,metrics,oidc,openai,otlp,postgres,prices,pydantic-ai,reload,s3,sandbox,search,server,temporal,docs,dev
+EXTRAS := acp,audit,cli,client,code,llama,mcp,metrics,oidc,openai,openapi,otlp,postgres,prices,pydantic-ai,reload,s3,sandbox,search,server,temporal,docs,dev
 
 .DEFAULT_GOAL := help
 .PHONY: help setup node demo test check lint types unit fast wire coverage slow crash chaos chaos-short load docs dist \
@@ -69,7 +69,7 @@ unit: setup ## The fast tests
 
 # They wait for processes and sockets half of their time, so there are more workers than cores.
 fast: setup node ## The fast and the wire tests in one run
-	$(BIN)/pytest -q -n 3 --dist worksteal -m "$(FAST)"
+	scripts/marked.sh "$(FAST)" -n 3 --dist worksteal
 
 wire: setup node ## The tests that speak through real SDKs, servers and agents
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "$(FAST) and wire"

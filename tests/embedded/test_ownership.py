@@ -144,6 +144,8 @@ OPEN_ROUTES = {
     ("GET", "/containers"),
     ("POST", "/chat/completions"),
     ("GET", "/chat/completions"),
+    ("POST", "/messages"),
+    ("POST", "/messages/count_tokens"),
     ("POST", "/conversations"),
     ("POST", "/embeddings"),
     ("POST", "/uploads"),
@@ -169,7 +171,7 @@ def all_routes() -> list[tuple[str, str]]:
             continue
         assert isinstance(route, Route)
         routes += [(method, route.path) for method in (route.methods or set()) - {"HEAD"}]
-    return sorted(routes)
+    return sorted(set(routes))
 
 
 NAMED = [route for route in all_routes() if route not in OPEN_ROUTES]

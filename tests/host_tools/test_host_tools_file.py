@@ -84,10 +84,7 @@ def test_every_key_ends_up_in_the_definition(project: Project) -> None:
     assert whole.deprecated == "Use find."
     assert (plain.scope, plain.category, plain.timeout) == (ToolScope.GLOBAL, None, None)
     assert (plain.version, plain.requires_approval) == ("0.0.0", False)
-    assert [(each.module, each.index, each.line) for each in loaded.tools] == [
-        ("shop_handlers", 0, 2),
-        ("shop_handlers", 1, 18),
-    ]
+    assert [(each.entry, each.line) for each in loaded.tools] == [("tools[0]", 2), ("tools[1]", 18)]
 
 
 async def test_with_scope_session_the_function_makes_the_handler(project: Project) -> None:
@@ -119,7 +116,7 @@ def test_the_folder_it_runs_in_comes_last(project: Project) -> None:
     [
         ("", 1, "this must be lines of key: value"),
         ("- a", 1, "this must be lines of key: value"),
-        ("{}", 1, "the file is empty; write tools: or mcp_servers:"),
+        ("{}", 1, "the file is empty; write tools:, mcp_servers: or openapi:"),
         ("tool: []", 1, "unknown key 'tool'; did you mean 'tools'?"),
         ("tools: {}", 1, "tools must be a list"),
         ("tools:\n  - 5", 2, "tools[0]: this must be lines of key: value"),

@@ -21,6 +21,7 @@ TRUE = ("/bin/true",)
         ({"argv": TRUE, "env": {"": ""}}, "empty"),
         ({"argv": TRUE, "readable": (Path("/no/such"),)}, "the readable path '/no/such'"),
         ({"argv": TRUE, "readable": (Path("/usr/.."),)}, "would let the command read everything"),
+        ({"argv": TRUE, "network": True, "proxy": Path("/tmp")}, "a network or a proxy"),
         ({"argv": TRUE, "work_at": PurePosixPath("data")}, "outside the system's folders"),
         ({"argv": TRUE, "work_at": PurePosixPath("/")}, "outside the system's folders"),
         ({"argv": TRUE, "work_at": PurePosixPath("/usr/lib")}, "outside the system's folders"),

@@ -150,7 +150,7 @@ SearxngUrl = Annotated[
     str | None, typer.Option("--searxng", metavar="URL", help="A SearXNG endpoint to search.")
 ]
 AllowNetwork = Annotated[
-    bool, typer.Option("--allow-network", help="Containers may ask for the network.")
+    bool, typer.Option("--allow-network", help="Containers may ask for domains or the network.")
 ]
 AllowUnconfined = Annotated[
     bool, typer.Option("--allow-unconfined", help="Run code even where no sandbox is.")
@@ -213,7 +213,8 @@ def provider(
     """Serve the Responses API with hosted tools that run on this machine.
 
     The official openai client is its client: set OPENAI_BASE_URL to the address that is printed,
-    and OPENAI_API_KEY to the token, which is in a file that only you can read.
+    and OPENAI_API_KEY to the token, which is in a file that only you can read. So is the anthropic
+    client: set ANTHROPIC_BASE_URL to the address without /v1, and ANTHROPIC_API_KEY to the token.
 
     Example: toolcrib provider --backend scripted:shop.yaml --data state --web site=https://a.example
 

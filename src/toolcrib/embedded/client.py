@@ -1,10 +1,10 @@
-"""Clients of the official SDK that call a provider in the same process."""
+"""Clients of the official SDKs that call a provider in the same process."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, MutableMapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from httpx2 import (
     AsyncBaseTransport,
@@ -16,25 +16,61 @@ from httpx2 import (
     Response,
     SyncByteStream,
 )
-from openai import AsyncOpenAI, OpenAI
 
-from toolcrib.portal import Portal
+from toolcrib.errors import UsageError
+from toolcrib.extras import install_command
 
-BASE_URL: Final = "http://toolcrib.local/v1"
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAI
+
+    from toolcrib.portal import Portal
+
+HOST_URL: Final = "http://toolcrib.local"
+BASE_URL: Final = f"{HOST_URL}/v1"
 _WAITING: Final = 64
 """Chunks of a body that are buffered before the provider must wait for the reader."""
 
 
 def in_process_client(app: Any, portal: Portal) -> AsyncOpenAI:
     """A client whose requests never leave the process. Any event loop may use it."""
+    from openai import AsyncOpenAI
+
     http = AsyncClient(transport=InProcessTransport(app, portal))
     return AsyncOpenAI(api_key="none", base_url=BASE_URL, http_client=http, max_retries=0)
 
 
 def in_process_sync_client(app: Any, portal: Portal) -> OpenAI:
     """The blocking client. The portal's loop must run on another thread."""
+    from openai import OpenAI
+
     http = Client(transport=InProcessSyncTransport(app, portal))
     return OpenAI(api_key="none", base_url=BASE_URL, http_client=http, max_retries=0)
+
+
+def in_process_anthropic(app: Any, portal: Portal) -> Any:
+    """Anthropic's client. Any event loop may use it. Raises `UsageError` without its SDK."""
+    http = AsyncClient(transport=InProcessTransport(app, portal))
+    return _anthropic().AsyncAnthropic(
+        api_key="none", base_url=HOST_URL, http_client=http, max_retries=0
+    )
+
+
+def in_process_sync_anthropic(app: Any, portal: Portal) -> Any:
+    """Anthropic's blocking client. Raises `UsageError` without its SDK."""
+    http = Client(transport=InProcessSyncTransport(app, portal))
+    return _anthropic().Anthropic(
+        api_key="none", base_url=HOST_URL, http_client=http, max_retries=0
+    )
+
+
+def _anthropic() -> Any:
+    try:
+        import anthropic
+    except ImportError:
+        raise UsageError(
+            f"this client needs Anthropic's SDK; run: {install_command('anthropic')}"
+        ) from None
+    return anthropic
 
 
 class InProcessTransport(AsyncBaseTransport):

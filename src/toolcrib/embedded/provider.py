@@ -20,6 +20,7 @@ from toolcrib.embedded.conversations.repository import ConversationRepository
 from toolcrib.embedded.database import Database, claim_folder
 from toolcrib.embedded.embeddings import EmbeddingService
 from toolcrib.embedded.file_repository import FileRepository
+from toolcrib.embedded.messages.service import MessageResources, MessageService
 from toolcrib.embedded.responses.content import ContentReader
 from toolcrib.embedded.responses.repository import ResponseRepository
 from toolcrib.embedded.responses.service import ResponseService
@@ -52,17 +53,17 @@ if TYPE_CHECKING:
 
 
 class EmbeddedProvider:
-    """A Responses API that answers with its model backends and runs hosted tools itself.
+    """A Responses API and a Messages API that answer with model backends and run hosted tools.
 
     As an async context manager it runs on the current event loop, as a plain one on a thread of
     its own. State is stored in the folder `data`, or in a temporary folder that is deleted on
     close. Uploaded files go to `shared_files`, if given, where every replica reads them; containers
     and vector stores stay at one provider, which their ids name. `kinds` adds hosted tools, `web`
     lists the sources of web search, `images` makes images, and `embedder` adds vector search.
-    Containers get a network only with `allow_network`, and code runs without a sandbox only with
-    `allow_unconfined`. What a request chooses to connect to must be a public address or in
-    `allow_egress`: hosts, `host:port` or networks. `aliases` are other names of models; with
-    `any_model` the first backend answers for every name.
+    Containers get a network, or some domains of it, only with `allow_network`, and code runs
+    without a sandbox only with `allow_unconfined`. What a request chooses to connect to must be a
+    public address or in `allow_egress`: hosts, `host:port` or networks. `aliases` are other names
+    of models; with `any_model` the first backend answers for every name.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class EmbeddedProvider:
         self._started_at = int(clock())
         self._stack = AsyncExitStack()
         self._responses: ResponseService | None = None
+        self._messages: MessageService | None = None
         self._portal: Portal | None = None
 
     def __enter__(self) -> Self:
@@ -155,6 +157,7 @@ class EmbeddedProvider:
             Path(folder) / "containers",
             self.files,
             self._clock,
+            egress=self._egress,
             allow_network=self._allow_network,
             allow_unconfined=self._allow_unconfined,
         )
@@ -188,6 +191,13 @@ class EmbeddedProvider:
         await responses.recover()
         self.embeddings = EmbeddingService(self._embedder)
         self.chat = ChatService(responses, CompletionRepository(database))
+        self._messages = MessageService(
+            self._names,
+            MessageResources(
+                self.containers, self.files, reader, self._web, self._egress, self._clock
+            ),
+        )
+        self._stack.push_async_callback(self._messages.close)
         self._responses = responses
 
     async def aclose(self) -> None:
@@ -200,6 +210,13 @@ class EmbeddedProvider:
         if self._responses is None:
             raise UsageError("the provider is not started; use `with` or `async with`")
         return self._responses
+
+    @property
+    def messages(self) -> MessageService:
+        """The Messages API without HTTP."""
+        if self._messages is None:
+            raise UsageError("the provider is not started; use `with` or `async with`")
+        return self._messages
 
     @property
     def models(self) -> list[dict[str, Any]]:
@@ -237,6 +254,21 @@ class EmbeddedProvider:
         from toolcrib.embedded.client import in_process_sync_client
 
         return in_process_sync_client(self.app, self._started_portal())
+
+    def anthropic_client(self) -> Any:
+        """An `anthropic.AsyncAnthropic` that calls this provider in the process, without a port.
+
+        It works on any event loop while the provider's own loop runs.
+        """
+        from toolcrib.embedded.client import in_process_anthropic
+
+        return in_process_anthropic(self.app, self._started_portal())
+
+    def sync_anthropic_client(self) -> Any:
+        """An `anthropic.Anthropic` for blocking code. The provider must run on another thread."""
+        from toolcrib.embedded.client import in_process_sync_anthropic
+
+        return in_process_sync_anthropic(self.app, self._started_portal())
 
     def adapter(self, model: str | None = None, **options: Any) -> EmbeddedAdapter:
         """An adapter for one of the models; the only one need not be named. A provider that was

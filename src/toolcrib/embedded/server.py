@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Unpack
 
 from toolcrib.embedded.http.bodies import MAX_BODY, PRINCIPAL, READ_METHODS
+from toolcrib.embedded.http.message_api import MessageApiMiddleware
 from toolcrib.errors import Refused
 from toolcrib.serving.access import AccessOptions, create_access
 from toolcrib.serving.auth import principal_of, refuse
@@ -51,7 +52,7 @@ class ProviderServer(Listener):
         readiness = Readiness(lambda: provider.is_started and not self.is_stopping)
         # Whether a response is streamed is said in the body of its request.
         app = access.protect(_with_principal(provider.app), any_may_stream=True)
-        app = HealthMiddleware(app, is_ready=readiness.check)
+        app = HealthMiddleware(MessageApiMiddleware(app), is_ready=readiness.check)
         if access_log:
             app = RequestLog(app, routes=provider.app.routes, writes_lines=True)
         super().__init__(

@@ -47,15 +47,16 @@ def subject_of(document: Located, path: NodePath) -> str:
             tool = document.plain()["tools"][index]
             name = cast("Any", tool).get("name") if isinstance(tool, dict) else None
             return f"tools[{index}] {name!r}" if isinstance(name, str) else f"tools[{index}]"
-        case ["mcp_servers", str(name), *_]:
-            return f"mcp_servers.{name}"
+        case ["mcp_servers" | "openapi" as section, str(name), *_]:
+            return f"{section}.{name}"
         case _:
             return ""
 
 
 def _key_in(path: NodePath) -> str:
     """The part of a path within its tool or server."""
-    inner = path[2:] if path and path[0] in ("tools", "mcp_servers") and len(path) > 1 else path
+    is_inner = len(path) > 1 and path[0] in ("tools", "mcp_servers", "openapi")
+    inner = path[2:] if is_inner else path
     return ".".join(map(str, inner))
 
 
@@ -67,7 +68,7 @@ def _form() -> FileForm:
         _key_in,
         {
             "oneOf": "write either command, to start a program, or url, to connect to an address",
-            "minProperties": "the file is empty; write tools: or mcp_servers:",
+            "minProperties": "the file is empty; write tools:, mcp_servers: or openapi:",
         },
     )
 
@@ -101,12 +102,20 @@ _LISTS = ("uses", "requires")
 
 @dataclass(frozen=True, slots=True)
 class FileTool:
-    """A tool of a file: its definition, the module of its handler, its index and its line."""
+    """A tool of a file: its definition, the entry that it comes from, and its line."""
 
     definition: HostToolDefinition
-    module: str
-    index: int
+    entry: str
     line: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileApi:
+    """A web API of a file: where its document lies, its tools, and what of it is not served."""
+
+    document: str
+    tools: tuple[FileTool, ...]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +126,9 @@ class HostToolsFile:
     tools: tuple[FileTool, ...]
     mcp_servers: tuple[McpServerConfig, ...] = ()
     notes: tuple[str, ...] = ()
-    """What in a file of another program is not used."""
+    """What is not used: in a file of another program, or of a web API."""
+    documents: tuple[str, ...] = ()
+    """Where the OpenAPI documents lie that it names."""
 
     @property
     def definitions(self) -> tuple[HostToolDefinition, ...]:
@@ -127,7 +138,7 @@ class HostToolsFile:
     def with_origins(self) -> list[tuple[HostToolDefinition, Origin]]:
         """The definitions, each with its origin."""
         return [
-            (tool.definition, Origin(self.file, f":{tool.line}: tools[{tool.index}]"))
+            (tool.definition, Origin(self.file, f":{tool.line}: {tool.entry}"))
             for tool in self.tools
         ]
 
@@ -163,8 +174,10 @@ def parse_host_tools(text: str, *, file: str = "host tools") -> HostToolsFile:
     faults = schema_faults(document)
     malformed = {fault.subject for fault in faults}
     entries = [*_tools(document, malformed), *_servers(document, malformed)]
+    apis = [*_apis(document, malformed, Path(file).parent)]
     tools = tuple(entry for entry in entries if isinstance(entry, FileTool))
-    faults += [entry for entry in entries if isinstance(entry, FileFault)]
+    tools += tuple(tool for api in apis if isinstance(api, FileApi) for tool in api.tools)
+    faults += [entry for entry in [*entries, *apis] if isinstance(entry, FileFault)]
     faults += _duplicates(document)
     if faults:
         raise invalid_file(file, faults)
@@ -174,6 +187,8 @@ def parse_host_tools(text: str, *, file: str = "host tools") -> HostToolsFile:
         mcp_servers=tuple(
             entry for entry in entries if isinstance(entry, StdioServerConfig | HttpServerConfig)
         ),
+        notes=tuple(note for api in apis if isinstance(api, FileApi) for note in api.notes),
+        documents=tuple(api.document for api in apis if isinstance(api, FileApi)),
     )
 
 
@@ -202,9 +217,9 @@ def _tool_entries(document: Located) -> Iterator[tuple[list[str | int], dict[str
             yield ["tools", index], cast("dict[str, Any]", entry)
 
 
-def _server_entries(document: Located) -> dict[str, Any]:
-    """The entries of `mcp_servers`; none where it is no mapping."""
-    node = _member(document, "mcp_servers")
+def _named_entries(document: Located, section: str) -> dict[str, Any]:
+    """The entries of a section that is a mapping; none where it is not."""
+    node = _member(document, section)
     value: Any = None if node is None else node.plain()
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
@@ -222,8 +237,7 @@ def _tools(document: Located, malformed: Collection[str]) -> Iterator[FileTool |
                 fault = _EntryFault.of("function", error, entry["name"])
                 yield FileFault(document.line_at([*path, *fault.path]), subject, fault.message)
             else:
-                index, line = cast("int", path[1]), document.line_at(path)
-                yield FileTool(definition, entry["module"], index, line)
+                yield FileTool(definition, f"tools[{path[1]}]", document.line_at(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +355,7 @@ def _duplicates(document: Located) -> Iterator[FileFault]:
 def _servers(
     document: Located, malformed: Collection[str]
 ) -> Iterator[McpServerConfig | FileFault]:
-    for name, entry in _server_entries(document).items():
+    for name, entry in _named_entries(document, "mcp_servers").items():
         path = ["mcp_servers", name]
         subject = subject_of(document, path)
         if subject in malformed:
@@ -350,3 +364,27 @@ def _servers(
             yield server_from(name, entry)
         except InvalidTool as error:
             yield FileFault(document.line_at(path), subject, str(error))
+
+
+def _apis(
+    document: Located, malformed: Collection[str], folder: Path
+) -> Iterator[FileApi | FileFault]:
+    for name, entry in _named_entries(document, "openapi").items():
+        path = ["openapi", name]
+        subject = subject_of(document, path)
+        if subject in malformed:
+            continue
+        line = document.line_at(path)
+        try:
+            yield _api(name, entry, line, folder)
+        except InvalidTool as error:
+            yield FileFault(line, subject, str(error))
+
+
+def _api(name: str, entry: Mapping[str, Any], line: int, folder: Path) -> FileApi:
+    from toolcrib.openapi.api_entry import api_from
+
+    place, found = api_from(name, entry, folder)
+    tools = [FileTool(HostToolDefinition.of(tool), f"openapi.{name}", line) for tool in found.tools]
+    notes = [f"{tool} is not served: {reason}" for tool, reason in found.invalid.items()]
+    return FileApi(place, tuple(tools), tuple(notes))

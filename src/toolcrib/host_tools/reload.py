@@ -71,6 +71,7 @@ class HostToolsWatcher:
         self._seen: dict[Path, str | None] = {}
         # The digest of the source that each imported module was loaded from.
         self._running: dict[str, str | None] = {}
+        self._documents: tuple[Path, ...] = ()
 
     async def load(self) -> HostToolsFile:
         """Read the file and register its tools, in place of those it had before.
@@ -121,6 +122,8 @@ class HostToolsWatcher:
                 raise
             self._running = {}
             self._note_imported(modules)
+            self._documents = tuple(Path(each) for each in file.documents if "://" not in each)
+            self._seen = {path: self._seen.get(path, digest_of(path)) for path in self._files()}
         return file, changes
 
     def _stale_modules(self) -> list[str]:
@@ -137,7 +140,7 @@ class HostToolsWatcher:
 
     def _files(self) -> frozenset[Path]:
         sources = [source for source in self._sources.values() if source is not None]
-        return frozenset((self._path, *sources))
+        return frozenset((self._path, *self._documents, *sources))
 
     def _digests(self) -> dict[Path, str | None]:
         return {path: digest_of(path) for path in self._files()}

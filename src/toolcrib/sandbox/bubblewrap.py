@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from toolcrib.errors import SandboxUnavailable, UsageError
 from toolcrib.sandbox.backend import close_all, memory_file
 from toolcrib.sandbox.process_tree import wait_readable
-from toolcrib.sandbox.python import network_files, system_files, system_folders
+from toolcrib.sandbox.python import find_python, network_files, system_files, system_folders
 from toolcrib.sandbox.sandlock import prlimit_arguments
 from toolcrib.sandbox.seccomp import seccomp_filter
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 
 SETPRIV: Final = "/usr/bin/setpriv"
+_FORWARDER: Final = Path(__file__).with_name("forwarder.py")
+_PROXY_AT: Final = PurePosixPath("/run/toolcrib/proxy")
+_PROXY_PORT: Final = "3128"
+_PROXY_VARIABLES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 _CHILD: Final = re.compile(rb'"child-pid": (\d+)\D')
 _EXIT: Final = b'"exit-code"'
 """Reported only for a command that was started."""
@@ -79,7 +83,8 @@ class BubblewrapLaunch:
             self._inherited.append(memory_file(filtered))
             flags += ["--seccomp", str(self._inherited[-1])]
         limits = prlimit_arguments(command.limits)
-        self.argv = [program, *flags, "--", *self._drop_root, *limits, *command.argv]
+        inside = [*_forwarder(command), *command.argv]
+        self.argv = [program, *flags, "--", *self._drop_root, *limits, *inside]
 
     @property
     def descriptors(self) -> Sequence[int]:
@@ -123,14 +128,16 @@ class BubblewrapLaunch:
 
     def _options(self, command: Command, work: WorkDirectory) -> Iterator[str]:
         yield from ("--die-with-parent", "--new-session", "--clearenv")
-        for name, value in command.env.items():
+        for name, value in {**command.env, **_proxy_variables(command)}.items():
             yield from ("--setenv", name, value)
         yield from self._namespaces(command.network)
         mounts = _Mounts()
-        yield from mounts.system(network=command.network)
+        yield from mounts.system(network=command.network or command.proxy is not None)
         yield from mounts.temporary(command.limits.temporary_bytes)
-        for path in command.readable:
+        for path in dict.fromkeys((*command.readable, *_forwarder_files(command))):
             yield from mounts.bind("--ro-bind", path, path)
+        if command.proxy is not None:
+            yield from mounts.bind("--bind", command.proxy, _PROXY_AT)
         at = self.work_at
         yield from mounts.bind("--bind", work.path, at)
         # Both are in memory without a limit, and would be writable.
@@ -178,6 +185,25 @@ class _Mounts:
 
     def _is_inside_mount(self, place: PurePosixPath) -> bool:
         return place.parts[1] in ("usr", "proc", "dev")
+
+
+def _forwarder(command: Command) -> Iterator[str]:
+    """The command line prefix that lets the command reach its proxy."""
+    if command.proxy is not None:
+        yield from (find_python().executable, "-I", "-S", str(_FORWARDER))
+        yield from (str(_PROXY_AT), _PROXY_PORT)
+
+
+def _forwarder_files(command: Command) -> tuple[Path, ...]:
+    if command.proxy is None:
+        return ()
+    return (*find_python().readable("bubblewrap"), _FORWARDER)
+
+
+def _proxy_variables(command: Command) -> dict[str, str]:
+    if command.proxy is None:
+        return {}
+    return dict.fromkeys(_PROXY_VARIABLES, f"http://127.0.0.1:{_PROXY_PORT}")
 
 
 def _affects_loader(name: str) -> bool:

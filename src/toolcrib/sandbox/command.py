@@ -62,6 +62,9 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     readable: tuple[Path, ...] = ()
     network: bool = False
+    proxy: Path | None = None
+    """The socket file of an HTTP proxy, the only way out of a command without a network. Programs
+    find it by the usual variables, such as `HTTPS_PROXY`. Only bubblewrap has it."""
     limits: SandboxLimits = SandboxLimits()
     work_at: PurePosixPath | None = None
     """Where it sees its work directory, if the backend can mount; else it is at its real path."""
@@ -78,6 +81,8 @@ class Command:
             raise UsageError(f"the readable path {str(missing[0])!r} does not exist")
         if any(path.resolve() == Path("/") for path in self.readable):
             raise UsageError("'/' would let the command read everything; name what it needs")
+        if self.proxy is not None and self.network:
+            raise UsageError("a command has a network or a proxy; with a network it needs no proxy")
         if self.work_at is not None and not is_mountable(self.work_at):
             raise UsageError(
                 f"work_at must be an absolute path outside the system's folders, not "

@@ -101,6 +101,10 @@ class SupervisedLaunch:
     """One start of the supervisor, which ends when `_lifeline` is closed."""
 
     def __init__(self, facts: dict[str, Any], command: Command, work: WorkDirectory) -> None:
+        if command.proxy is not None:
+            raise SandboxUnavailable(
+                "only bubblewrap can close every way to the network but a proxy"
+            )
         self.owner = work.command_user()
         self.may_leave_set_ids = facts["sandlock"] is not None or facts["filter"] is None
         self.work_at = PurePosixPath(work.path)

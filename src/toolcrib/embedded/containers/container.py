@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from toolcrib.embedded.containers.interpreter import WORK_AT
+from toolcrib.embedded.domain_list import DomainList
 from toolcrib.embedded.faults import invalid
 
 GIBIBYTE: Final = 1024**3
@@ -35,6 +36,8 @@ class Container:
     memory_limit: str
     owner: str
     has_network: bool
+    domains: DomainList | None = None
+    """The only domains that its code may reach; with a network there is no such list."""
 
     def is_expired(self, now: float) -> bool:
         """Whether the container was idle for too long."""
@@ -42,7 +45,6 @@ class Container:
 
     def resource(self, now: float) -> dict[str, Any]:
         """The container as the API returns it."""
-        network = {"type": "allowlist", "allowed_domains": ["*"]}
         return {
             "id": self.id,
             "object": "container",
@@ -52,15 +54,30 @@ class Container:
             "last_active_at": self.last_active_at,
             "expires_after": {"anchor": "last_active_at", "minutes": self.expires_minutes},
             "memory_limit": self.memory_limit,
-            "network_policy": network if self.has_network else {"type": "disabled"},
+            "network_policy": self.network_policy,
         }
+
+    @property
+    def network_policy(self) -> dict[str, Any]:
+        """The network policy as the API returns it."""
+        if self.domains is None and not self.has_network:
+            return {"type": "disabled"}
+        listed = ["*"] if self.domains is None else list(self.domains.domains)
+        return {"type": "allowlist", "allowed_domains": listed}
 
     @classmethod
     def of(cls, row: sqlite3.Row) -> Container:
         """Read a row of the database."""
         facts = dict(row)
-        has_network = json.loads(facts.pop("network_policy"))["type"] != "disabled"
-        return cls(**facts, has_network=has_network)
+        policy = json.loads(facts.pop("network_policy"))
+        # Earlier versions wrote no domains: they knew a whole network or none.
+        listed = policy.get("allowed_domains", ["*"])
+        is_listed = policy["type"] != "disabled" and listed != ["*"]
+        return cls(
+            **facts,
+            has_network=policy["type"] != "disabled" and not is_listed,
+            domains=DomainList(tuple(listed)) if is_listed else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +125,14 @@ class ContainerOptions:
     memory_limit: str = "1g"
     file_ids: tuple[str, ...] = ()
     has_network: bool = False
+    domains: DomainList | None = None
+
+    @property
+    def network_text(self) -> str:
+        """What a tool tells a model about the network."""
+        if self.domains is not None:
+            return f"There is no network but HTTP and HTTPS to: {self.domains}"
+        return f"There is {'a' if self.has_network else 'no'} network"
 
 
 def read_container_options(
@@ -121,12 +146,14 @@ def read_container_options(
         raise invalid(f"The memory limit must be one of {have}.", f"{param}.memory_limit")
     if config.get("skills"):
         raise invalid("There are no skills here.", f"{param}.skills")
+    has_network, domains = _network(config.get("network_policy"), param, allow_network)
     return ContainerOptions(
         name=str(config.get("name") or "auto")[:256],
         minutes=_minutes(config.get("expires_after"), param),
         memory_limit=memory,
         file_ids=_file_ids(config.get("file_ids"), param),
-        has_network=_network(config.get("network_policy"), param, allow_network),
+        has_network=has_network,
+        domains=domains,
     )
 
 
@@ -156,18 +183,29 @@ def _file_ids(config: object, param: str) -> tuple[str, ...]:
     return tuple(map(str, listed))
 
 
-def _network(config: object, param: str, allow_network: bool) -> bool:
+def _network(config: object, param: str, allow_network: bool) -> tuple[bool, DomainList | None]:
+    """Whether code has a network, or else the domains that it may reach."""
     if config is None:
-        return False
+        return False, None
     policy = cast(dict[str, Any], config) if isinstance(config, dict) else {}
     if policy.get("type") == "disabled":
-        return False
+        return False, None
     at = f"{param}.network_policy"
     if policy.get("type") != "allowlist":
         raise invalid("The network policy is 'disabled' or 'allowlist'.", at)
     if not allow_network:
         raise invalid("This provider gives containers no network; start it with allow_network.", at)
-    if policy.get("allowed_domains") != ["*"]:
-        # The sandbox has a network or none: it cannot enforce a list of domains.
-        raise invalid("A list of domains cannot be enforced here; allow ['*'] or none.", at)
-    return True
+    if policy.get("domain_secrets"):
+        raise invalid(
+            "Domain secrets cannot be kept from the code here: what goes to a domain is encrypted "
+            "before the egress proxy sees it. Leave them out.",
+            f"{at}.domain_secrets",
+        )
+    listed = policy.get("allowed_domains")
+    if listed == ["*"]:
+        return True, None
+    try:
+        entries = cast(list[object], listed) if isinstance(listed, list) else []
+        return False, DomainList.of(entries)
+    except ValueError as error:
+        raise invalid(f"Invalid allowed domains: {error}.", f"{at}.allowed_domains") from None

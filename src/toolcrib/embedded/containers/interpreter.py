@@ -55,6 +55,7 @@ class Interpreter:
         fonts: Path | None,
         limits: SandboxLimits,
         network: bool,
+        proxy: Path | None = None,
         most_logs: int,
     ) -> None:
         self._sandbox = sandbox
@@ -63,6 +64,7 @@ class Interpreter:
         self._fonts = fonts
         self._limits = limits
         self._network = network
+        self._proxy = proxy
         self._most_logs = most_logs
         self._process: Process | None = None
         self._is_doomed = False
@@ -138,6 +140,7 @@ class Interpreter:
             },
             readable=(*python.readable(self._sandbox.backend), _KERNEL, *fonts),
             network=self._network,
+            proxy=self._proxy,
             limits=self._limits,
             work_at=WORK_AT,
         )

@@ -6,34 +6,39 @@ import asyncio
 import json
 import logging
 import os
+import shlex
 import sqlite3
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
+from toolcrib.egress import EgressPolicy
 from toolcrib.embedded.containers.container import MEMORY, Container, ContainerOptions
 from toolcrib.embedded.containers.files import ContainerFiles
-from toolcrib.embedded.containers.interpreter import Interpreter
+from toolcrib.embedded.containers.interpreter import WORK_AT, Interpreter
 from toolcrib.embedded.containers.interpreter_pool import (
     LIBRARIES,
     MAX_INTERPRETERS,
     InterpreterPool,
     installed,
 )
+from toolcrib.embedded.containers.proxies import ContainerProxies
 from toolcrib.embedded.database import SweepInterval
 from toolcrib.embedded.faults import invalid, missing
 from toolcrib.errors import SandboxUnavailable
-from toolcrib.sandbox.command import MEBIBYTE, SandboxLimits
+from toolcrib.sandbox.command import MEBIBYTE, Command, SandboxLimits
 from toolcrib.sandbox.detection import find_sandbox
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
     from toolcrib.embedded.access import ResourceAccess
+    from toolcrib.embedded.containers.container import ContainerFile
     from toolcrib.embedded.database import Database
     from toolcrib.embedded.file_repository import FileRepository
+    from toolcrib.sandbox.command import CommandResult
     from toolcrib.sandbox.sandbox import Sandbox
 
 logger = logging.getLogger(__name__)
@@ -59,6 +64,7 @@ class ContainerRepository:
         uploads: FileRepository,
         clock: Clock,
         *,
+        egress: EgressPolicy | None = None,
         allow_network: bool = False,
         allow_unconfined: bool = False,
         seconds: float = 60.0,
@@ -71,6 +77,7 @@ class ContainerRepository:
         self.seconds = seconds
         self._allow_unconfined = allow_unconfined
         self._interpreters = InterpreterPool()
+        self._proxies = ContainerProxies(egress or EgressPolicy())
         self._locks: dict[str, asyncio.Lock] = {}
         self._turns = asyncio.Semaphore(MAX_INTERPRETERS)
         self._turns_of_owners: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -81,6 +88,7 @@ class ContainerRepository:
         """Create a container for the principal, with the files that its options name. Raises
         `ApiFault`.
         """
+        await self.check_network(options)
         if self._sweeps.has_elapsed():
             await self.sweep()
         contents = [
@@ -101,6 +109,7 @@ class ContainerRepository:
             memory_limit=options.memory_limit,
             owner=access.owner,
             has_network=options.has_network,
+            domains=options.domains,
         )
         await self._database.ask(lambda connection: _insert(connection, container))
         try:
@@ -110,6 +119,20 @@ class ContainerRepository:
             await self.delete(container)
             raise
         return container
+
+    async def check_network(self, options: ContainerOptions) -> None:
+        """Raises `ApiFault` when nothing here can hold a container to its list of domains."""
+        if options.domains is None:
+            return
+        try:
+            backend = (await self.sandbox()).backend
+        except SandboxUnavailable as error:
+            raise invalid(f"A list of domains cannot be enforced here: {error}.") from None
+        if backend != "bubblewrap":
+            raise invalid(
+                "A list of domains cannot be enforced here: it needs a network namespace, which "
+                f"bubblewrap makes, and code is confined by {backend}."
+            )
 
     async def get(self, container_id: str, access: ResourceAccess) -> Container:
         """A container, expired or not. Raises `ApiFault`."""
@@ -138,6 +161,33 @@ class ContainerRepository:
 
         await self._database.ask(touch)
         return replace(container, last_active_at=int(now))
+
+    async def add_files(
+        self, container: Container, file_ids: Sequence[str], access: ResourceAccess
+    ) -> None:
+        """Put uploaded files into a container under their names, unless they are there. Raises
+        `ApiFault`.
+        """
+        names = {file.name for file in await self.files.list(container)}
+        for file_id in file_ids:
+            stored = await self._uploads.get(file_id, access)
+            if stored.filename not in names:
+                data = await self._uploads.read(file_id)
+                await self.files.put(container, stored.filename, data)
+
+    async def file(
+        self, file_id: str, access: ResourceAccess
+    ) -> tuple[Container, ContainerFile] | None:
+        """A file in one of the principal's containers, by its id. Raises `ApiFault`."""
+        row = await self._database.ask(
+            lambda connection: connection.execute(
+                "select container_id from container_files where id = ?", (file_id,)
+            ).fetchone()
+        )
+        if row is None:
+            return None
+        container = await self.get(row["container_id"], access)
+        return container, await self.files.get(container, file_id)
 
     async def list(self, owner: str | None) -> list[Container]:
         """The containers of an owner, or without one all of them; the oldest first."""
@@ -170,8 +220,9 @@ class ContainerRepository:
                 await self._empty(container)
 
     async def close(self) -> None:
-        """End every interpreter."""
+        """End every interpreter and every proxy."""
         await self._interpreters.close()
+        await self._proxies.close()
 
     @asynccontextmanager
     async def turn(self, container: Container) -> AsyncGenerator[None]:
@@ -205,7 +256,7 @@ class ContainerRepository:
 
     async def interpreter(self, container: Container) -> Interpreter:
         """The running interpreter of a container. Raises `SandboxUnavailable`."""
-        sandbox = await self.sandbox()
+        sandbox, proxy = await self.sandbox(), await self._proxies.socket(container)
         return await self._interpreters.get(
             container.id,
             lambda: Interpreter(
@@ -215,9 +266,26 @@ class ContainerRepository:
                 fonts=self._interpreters.fonts(sandbox),
                 limits=self.limits(container, None),
                 network=container.has_network,
+                proxy=proxy,
                 most_logs=MAX_LOGS,
             ),
         )
+
+    async def run(self, container: Container, text: str, seconds: float) -> CommandResult:
+        """Run a shell command in a container. Raises `SandboxUnavailable`, `SandboxFailed`."""
+        sandbox, work = await self.sandbox(), self.files.work(container)
+        if sandbox.backend != "bubblewrap":
+            # Only bubblewrap can mount the folder at another path.
+            text = text.replace(str(WORK_AT), shlex.quote(str(work.path)))
+        command = Command(
+            argv=("/bin/sh", "-c", text),
+            env={"HOME": "/tmp", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},
+            network=container.has_network,
+            proxy=await self._proxies.socket(container),
+            limits=self.limits(container, seconds),
+            work_at=WORK_AT,
+        )
+        return await sandbox.run(command, work=work)
 
     async def _backend(self) -> str | None:
         try:
@@ -227,6 +295,7 @@ class ContainerRepository:
 
     async def _empty(self, container: Container) -> None:
         await self._interpreters.drop(container.id)
+        await self._proxies.drop(container.id)
         self._locks.pop(container.id, None)
         await self.files.remove_all(container)
 
@@ -236,7 +305,6 @@ def _machine_memory() -> int:
 
 
 def _insert(connection: sqlite3.Connection, container: Container) -> None:
-    network: dict[str, Any] = {"type": "allowlist" if container.has_network else "disabled"}
     connection.execute(
         "insert into containers values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -247,7 +315,7 @@ def _insert(connection: sqlite3.Connection, container: Container) -> None:
             container.last_active_at,
             container.expires_minutes,
             container.memory_limit,
-            json.dumps(network),
+            json.dumps(container.network_policy),
             container.owner,
         ),
     )

@@ -9,11 +9,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Match, Mount, Route
 
+from toolcrib.embedded.database import new_id
 from toolcrib.embedded.http.chat import ChatRoutes
 from toolcrib.embedded.http.containers import ContainerRoutes
 from toolcrib.embedded.http.conversations import ConversationRoutes
 from toolcrib.embedded.http.embeddings import EmbeddingRoutes
 from toolcrib.embedded.http.files import FileRoutes
+from toolcrib.embedded.http.message_api import is_message_api
+from toolcrib.embedded.http.messages import MessageRoutes, error_response
 from toolcrib.embedded.http.responses import ResponseRoutes
 from toolcrib.embedded.http.uploads import UploadRoutes
 from toolcrib.embedded.http.vector_stores import VectorStoreRoutes
@@ -25,7 +28,9 @@ if TYPE_CHECKING:
 
 def create_provider_app(provider: EmbeddedProvider) -> Starlette:
     """All routes of a provider, without authentication: the server adds it."""
+    # The Messages API comes first: it shares paths and takes only the requests that name it.
     parts = (
+        MessageRoutes,
         ResponseRoutes,
         ChatRoutes,
         ConversationRoutes,
@@ -60,9 +65,14 @@ async def _other_method(request: Request, error: Exception) -> Response:
     message = f"{request.method} is not allowed at this path of the embedded provider."
     fault = ApiFault(405, message, code="unknown_method")
     headers = {"allow": ", ".join(sorted(methods))}
+    if is_message_api(request.scope):
+        return error_response(fault, new_id("req"), headers)
     return JSONResponse(fault.body, status_code=405, headers=headers)
 
 
 async def _nothing(request: Request, error: Exception) -> Response:
     message = f"There is nothing for {request.method} at this path of the embedded provider."
-    return JSONResponse(ApiFault(404, message, code="unknown_url").body, status_code=404)
+    fault = ApiFault(404, message, code="unknown_url")
+    if is_message_api(request.scope):
+        return error_response(fault, new_id("req"))
+    return JSONResponse(fault.body, status_code=404)

@@ -20,6 +20,7 @@ from toolcrib.embedded.http.schemas import (
     record,
     ref,
 )
+from toolcrib.embedded.messages.request import MessageRequest
 from toolcrib.embedded.responses.compaction import CompactionRequest
 from toolcrib.embedded.responses.request import ResponseRequest
 from toolcrib.embedded.uploads.upload import CompletionRequest, UploadRequest
@@ -48,6 +49,7 @@ _REQUESTS: Final = (
     ResponseRequest,
     CompactionRequest,
     ChatRequest,
+    MessageRequest,
     EmbeddingRequest,
     UploadRequest,
     CompletionRequest,
@@ -67,6 +69,7 @@ class ProviderOperation:
     query: dict[str, Any] | None = None
     form: dict[str, Any] | None = None
     is_streamed: bool = False
+    fault: str = "Error"
 
 
 def _op(method: str, path: str, name: str, answer: str | None, **more: Any) -> ProviderOperation:
@@ -106,6 +109,23 @@ OPERATIONS: Final = (
     _op("POST", _ONE_CHAT, "chat.update", "ChatCompletion", body="MetadataBody"),
     _op("DELETE", _ONE_CHAT, "chat.delete", "ChatCompletionDeleted"),
     _op("GET", f"{_ONE_CHAT}/messages", "chat.messages", "ChatMessageList", query=_PAGE),
+    _op(
+        "POST",
+        "/messages",
+        "messages.create",
+        "Message",
+        body="MessageRequest",
+        is_streamed=True,
+        fault="MessageError",
+    ),
+    _op(
+        "POST",
+        "/messages/count_tokens",
+        "messages.count",
+        "MessageTokens",
+        body="MessageRequest",
+        fault="MessageError",
+    ),
     _op("POST", "/conversations", "conversations.create", "Conversation", body="NewConversation"),
     _op("GET", _TALK, "conversations.get", "Conversation"),
     _op("POST", _TALK, "conversations.update", "Conversation", body="MetadataBody"),
@@ -234,7 +254,7 @@ def _operation(operation: ProviderOperation) -> dict[str, Any]:
                 for name, schema in (operation.query or {}).items()
             ),
         ],
-        "responses": {"200": _success(operation), **_faults()},
+        "responses": {"200": _success(operation), **_faults(operation.fault)},
     }
     if operation.body is not None:
         needed = operation.body not in _OPTIONAL
@@ -261,6 +281,6 @@ def _success(operation: ProviderOperation) -> dict[str, Any]:
     return {"description": "Done.", "content": content}
 
 
-def _faults() -> dict[str, Any]:
-    content = {"application/json": {"schema": ref("Error")}}
+def _faults(schema: str) -> dict[str, Any]:
+    content = {"application/json": {"schema": ref(schema)}}
     return {status: {"description": text, "content": content} for status, text in _FAULTS.items()}

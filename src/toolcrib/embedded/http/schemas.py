@@ -243,6 +243,25 @@ ANSWERS: Final[dict[str, Schema]] = {
     "ChatCompletionList": page_of(ref("ChatCompletion")),
     "ChatCompletionDeleted": deleted("chat.completion.deleted"),
     "ChatMessageList": page_of(record({"id": TEXT, "role": TEXT})),
+    "Message": record(
+        {
+            "id": TEXT,
+            "type": {"const": "message"},
+            "role": {"const": "assistant"},
+            "model": TEXT,
+            "content": listed(record({"type": TEXT})),
+            "stop_reason": TEXT,
+            "usage": record({"input_tokens": INTEGER, "output_tokens": INTEGER}),
+        }
+    ),
+    "MessageTokens": record({"input_tokens": INTEGER}),
+    "MessageError": record(
+        {
+            "type": {"const": "error"},
+            "error": record({"type": TEXT, "message": TEXT}),
+            "request_id": TEXT,
+        }
+    ),
     "Conversation": resource("conversation", {"created_at": _TIME, "metadata": METADATA}),
     "ConversationDeleted": deleted("conversation.deleted"),
     "EmbeddingList": record(

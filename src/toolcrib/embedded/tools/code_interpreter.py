@@ -35,7 +35,7 @@ _PARAMETERS: Final = {
 _ABOUT: Final = (
     "Run Python. Variables are kept between calls. Files are in the current folder, /mnt/data; "
     "save what the user should get there. {libraries}Print what you "
-    "want to see. There is {network} network."
+    "want to see. {network}."
 )
 
 
@@ -63,6 +63,8 @@ class CodeInterpreterKind:
         container = config["container"]
         if isinstance(container, str):
             await self._containers.use(container, access)
+            return
+        await self._containers.check_network(self._options(container, f"{param}.container"))
 
     async def open(
         self, config: Mapping[str, Any], request: ResponseRequest, context: RequestContext
@@ -102,7 +104,7 @@ class _OpenCodeInterpreter:
     @property
     def backend_tools(self) -> Sequence[BackendTool]:
         """One: `python`."""
-        network = "a" if self._place.options.has_network else "no"
+        network = self._place.options.network_text
         about = _ABOUT.format(network=network, libraries=_libraries_text())
         return [BackendTool("python", about, _PARAMETERS, makes_files=True)]
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolcrib.embedded.backend import BackendTool
 from toolcrib.embedded.containers.container import ContainerOptions, read_container_options
-from toolcrib.embedded.containers.interpreter import WORK_AT
 from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.tools.tool import ContainerFileSource, RequestContainer, ToolAnswer
 from toolcrib.errors import SandboxFailed, SandboxUnavailable
-from toolcrib.sandbox.command import Command
 
 if TYPE_CHECKING:
     from toolcrib.embedded.access import ResourceAccess
@@ -43,9 +40,7 @@ _PARAMETERS: Final = {
     "required": ["commands"],
     "additionalProperties": False,
 }
-_ABOUT: Final = (
-    "Run shell commands. Files are in the current folder, /mnt/data. There is {network} network."
-)
+_ABOUT: Final = "Run shell commands. Files are in the current folder, /mnt/data. {network}."
 
 
 class ShellKind:
@@ -64,7 +59,8 @@ class ShellKind:
         self, config: Mapping[str, Any], param: str, access: ResourceAccess
     ) -> None:
         """Raises `ApiFault` if the named container cannot be used."""
-        container_id, _ = self._place(config, f"{param}.environment")
+        container_id, options = self._place(config, f"{param}.environment")
+        await self._containers.check_network(options)
         if container_id is not None:
             await self._containers.use(container_id, access)
 
@@ -103,8 +99,7 @@ class _OpenShell:
     @property
     def backend_tools(self) -> Sequence[BackendTool]:
         """One: `shell`."""
-        network = "a" if self._place.options.has_network else "no"
-        about = _ABOUT.format(network=network)
+        about = _ABOUT.format(network=self._place.options.network_text)
         return [BackendTool(TYPE, about, _PARAMETERS, makes_files=True)]
 
     async def close(self) -> None:
@@ -147,19 +142,7 @@ class _OpenShell:
     ) -> CommandResult:
         most = self._containers.seconds
         seconds = min(most, action["timeout_ms"] / 1000) if action["timeout_ms"] else most
-        sandbox = await self._containers.sandbox()
-        work = self._containers.files.work(container)
-        if sandbox.backend != "bubblewrap":
-            # Only bubblewrap can mount the folder at another path.
-            text = text.replace(str(WORK_AT), shlex.quote(str(work.path)))
-        command = Command(
-            argv=("/bin/sh", "-c", text),
-            env={"HOME": "/tmp", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},
-            network=container.has_network,
-            limits=self._containers.limits(container, seconds),
-            work_at=WORK_AT,
-        )
-        return await sandbox.run(command, work=work)
+        return await self._containers.run(container, text, seconds)
 
 
 def _action(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -217,8 +217,9 @@ class RequestContainer:
 
     async def _fits(self, container: Container) -> bool:
         options = self.options
-        is_alike = (container.has_network, container.memory_limit) == (
+        is_alike = (container.has_network, container.domains, container.memory_limit) == (
             options.has_network,
+            options.domains,
             options.memory_limit,
         )
         return is_alike and await self._has_files(container)

@@ -1,0 +1,1 @@
+"""The Messages API: requests, content blocks, server tools and the message loop."""
