@@ -135,10 +135,11 @@ schemathesis: setup ## Ask the HTTP server and the provider everything that thei
 	scripts/schemathesis.sh
 	scripts/schemathesis.sh --provider
 
-model-test: setup ## Examine the local model: choices of tools, and whole loops (fetches 1.6 GB once)
+model-test: setup ## Examine the local model: choices of tools, whole loops, the demo (fetches 1.6 GB once)
 	$(BIN)/toolcrib model pull
 	$(BIN)/toolcrib model pull --small
 	$(BIN)/python scripts/model_test.py
+	$(BIN)/python scripts/model_demo.py
 	TOOLCRIB_MODEL_TEST=1 $(BIN)/pytest -q tests/model
 
 bench: $(BENCH_STAMP) ## Compare speed with other libraries, in an environment of its own

@@ -34,10 +34,18 @@ ORDER_TOOL: Final = "place_order"
 QUESTION: Final = "Should we reorder Kenya AA for December? If so, place the order."
 _TASK: Final = """You buy green coffee for a small roastery. $question
 
-Look up the price forecast on the web, what our purchasing policy says in the files, and how much
-stock there is. Work out from the sales (a CSV file in /mnt/data) how many weeks the stock lasts and
-how much to order, and draw the weekly sales as a chart in /mnt/data/kenya.png. If the policy says
-so, place the order. Then answer."""
+1. web_search: what is a kilo of green coffee from Kenya forecast to cost in December?
+2. file_search: how many weeks of sales does our purchasing policy keep in stock, and for how many
+   weeks of sales does it order?
+3. stock_level: how many kilos of kenya are there?
+4. python: import math and pandas as pd, and let sales = pd.read_csv("$sales_path"). Let stock be
+   the kilos of step 3, weeks_kept and weeks_ordered the numbers of step 2, and weekly the mean of
+   the last four values of the column kenya_kg. Let kilos be math.ceil(weeks_ordered * weekly / 60)
+   * 60. Print weekly, stock / weekly and kilos, and then "REORDER" if stock / weekly < weeks_kept
+   else "ENOUGH".
+5. python: draw the chart with sales["kenya_kg"].plot().figure.savefig("/mnt/data/kenya.png")
+6. place_order: if step 4 printed REORDER, order its kilos at the price of step 1.
+7. Answer with what was ordered and why, and name the chart: sandbox:/mnt/data/kenya.png"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,4 +109,6 @@ def prompt_for(tools: Iterable[Tool[Any, Any]], office: UploadedInputs) -> Promp
             code_interpreter_tool(CodeInterpreterConfig(container=container)),
         ],
     )
-    return Prompt[OrderDecision](ns="demo", key="buyer", sections=[task]).bind(question=QUESTION)
+    return Prompt[OrderDecision](ns="demo", key="buyer", sections=[task]).bind(
+        question=QUESTION, sales_path=f"/mnt/data/{office.sales_file_id}-sales.csv"
+    )

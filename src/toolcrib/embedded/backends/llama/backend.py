@@ -29,6 +29,7 @@ from toolcrib.embedded.backend import (
     ProposedCall,
     Truncation,
 )
+from toolcrib.embedded.backends.llama.steps import next_step
 from toolcrib.embedded.backends.llama.transcript import (
     FULL,
     ChatMessage,
@@ -260,7 +261,11 @@ async def propose_with(
     tools = [] if request.tool_choice == "none" else list(request.tools)
     may_answer = request.tool_choice != "required" or not tools
     most = min(request.max_output_tokens or MAX_TOKENS, MAX_TOKENS)
-    messages = messages_for(request, guide)
+    step = next_step(request) if tools and request.tool_choice == "auto" else None
+    messages = messages_for(request, guide, step)
+    if step is not None:
+        tools = [] if step.tool is None else [step.tool]
+        may_answer = step.tool is None or step.is_optional
     schema = constraint_for(tools, request.output, may_answer=may_answer)
     written = await write(messages, schema, most)
     yield BackendUsage(written.input_tokens, written.output_tokens)

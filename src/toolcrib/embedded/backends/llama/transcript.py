@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, assert_never, cast
+from typing import TYPE_CHECKING, Any, Final, assert_never, cast
 
 from toolcrib.embedded.backend import (
     BackendCall,
@@ -18,6 +18,9 @@ from toolcrib.embedded.backend import (
     BackendRequest,
     BackendTool,
 )
+
+if TYPE_CHECKING:
+    from toolcrib.embedded.backends.llama.steps import TaskStep
 
 ChatMessage = dict[str, str]
 
@@ -118,8 +121,10 @@ LONGEST_RESULT: Final = 2500
 LONGEST_REMINDER: Final = 600
 
 
-def messages_for(request: BackendRequest, guide: PromptGuide = FULL) -> list[ChatMessage]:
-    """The messages of one step."""
+def messages_for(
+    request: BackendRequest, guide: PromptGuide = FULL, step: TaskStep | None = None
+) -> list[ChatMessage]:
+    """The messages for one text of the model; `step` is what it has to do now."""
     instructions = [request.instructions] if request.instructions else []
     if not request.tools and not any(isinstance(turn, BackendCall) for turn in request.history):
         rules = 'Answer with one JSON object: {"answer": ...}.'
@@ -131,9 +136,18 @@ def messages_for(request: BackendRequest, guide: PromptGuide = FULL) -> list[Cha
         example,
         *guide.examples,
         {"role": "system", "content": "\n\n".join([ready, *instructions])},
-        *_said(request.history),
-        *(_reminded(request.history) if guide.reminds else ()),
+        *_said(_without_failed(request.history, step)),
+        *([by_user(step.reminder)] if step is not None else ()),
+        *(_reminded(request.history) if guide.reminds and step is None else ()),
     ]
+
+
+def _without_failed(
+    history: Sequence[BackendInput], step: TaskStep | None
+) -> Sequence[BackendInput]:
+    """Without the tries of this step that failed: a small model would write the same again."""
+    failed = 0 if step is None else step.failed
+    return history[: len(history) - 2 * failed] if failed else history
 
 
 def _reminded(history: Sequence[BackendInput]) -> list[ChatMessage]:
