@@ -79,9 +79,8 @@ def check_chat(client: OpenAI) -> None:
     [call] = called.choices[0].message.tool_calls or []
     result = {"role": "tool", "tool_call_id": call.id, "content": "42"}
     answer = called.choices[0].message.model_dump(exclude_none=True)
-    told = client.chat.completions.create(
-        model="gpt-5", messages=[*asked, answer, result], tools=tools
-    )
+    whole: Any = [*asked, answer, result]
+    told = client.chat.completions.create(model="gpt-5", messages=whole, tools=tools)
     assert told.choices[0].message.content == "The sum is 42"
     print("chat completions: blocking, stream, parse, functions")
 
