@@ -17,7 +17,7 @@ EXTRAS := acp,audit,cli,client,code,images,llama,mcp,metrics,oidc,openai,openapi
 
 .DEFAULT_GOAL := help
 .PHONY: help setup node demo test check lint types unit fast wire coverage slow crash chaos chaos-short load docs dist \
-	console console-check browser screenshots deploy-check deploy-lint first-hour conformance schemathesis model-test bench mutants format clean
+	console console-check browser screenshots deploy-check deploy-lint first-hour conformance clients schemathesis model-test bench mutants format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -138,6 +138,9 @@ first-hour: ## What a newcomer does first, from a fresh clone and without rights
 conformance: setup node ## The official MCP conformance suite against our server and our client, in both eras
 	scripts/conformance.sh
 	$(BIN)/python -m tests.conformance.client_suite build/conformance/client
+
+clients: setup node ## Real clients of the provider and the MCP server, each with packages of its own
+	$(BIN)/python -m tests.clients.run
 
 schemathesis: setup ## Ask the HTTP server and the provider everything that their OpenAPI documents allow, and more
 	scripts/schemathesis.sh
