@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 2
 FAST := not slow and not crash and not chaos and not load and not browser
 UNIT := $(FAST) and not wire
-EXTRAS := acp,audit,cli,client,code,llama,mcp,metrics,oidc,openai,openapi,otlp,postgres,prices,pydantic-ai,reload,s3,sandbox,search,server,temporal,docs,dev
+EXTRAS := acp,audit,cli,client,code,images,llama,mcp,metrics,oidc,openai,openapi,otlp,postgres,prices,pydantic-ai,reload,s3,sandbox,search,server,temporal,docs,dev
 
 .DEFAULT_GOAL := help
 .PHONY: help setup node demo test check lint types unit fast wire coverage slow crash chaos chaos-short load docs dist \

@@ -14,6 +14,8 @@ from openai import OpenAI
 
 from tests.cli.command import MAIN, environment, invoke
 from tests.helpers.child_process import ChildProcess, child_process
+from toolcrib.cli.provider import BackendOptions, backend_of
+from toolcrib.embedded.backend import reads_images
 
 
 @contextmanager
@@ -30,10 +32,21 @@ def provider(folder: Path, *options: str) -> Generator[tuple[ChildProcess, str]]
 @pytest.mark.wire
 def test_it_serves_the_official_client_until_it_is_told_to_stop(tmp_path: Path) -> None:
     """The token is in a private file, and is printed nowhere."""
-    with provider(tmp_path, "--token-file", "token", "--data", "state") as (process, url):
+    options = (
+        "--token-file",
+        "token",
+        "--data",
+        "state",
+        "--alias",
+        "gpt-5=shop",
+        "--images",
+        "charts",
+    )
+    with provider(tmp_path, *options) as (process, url):
         token = (tmp_path / "token").read_text().strip()
         with OpenAI(base_url=url, api_key=token) as client:
             response = client.responses.create(model="shop", input="hi")
+            assert client.responses.create(model="gpt-5", input="hi").model == "shop"
         process.send_signal(signal.SIGTERM)
         status = process.wait()
     assert response.output_text == "Hello."
@@ -79,6 +92,9 @@ def test_the_token_is_printed_for_whoever_asks(tmp_path: Path) -> None:
         ),
         (["--backend", "llama:/no/model.gguf"], "model.gguf"),
         (["--backend", "chat", "--base-url", "u", "--model", "m", "--web", "x"], "FOLDER=URL"),
+        (["--backend", "chat", "--base-url", "u", "--model", "m", "--alias", "x"], "NAME=MODEL"),
+        (["--backend", "chat", "--base-url", "u", "--model", "m", "--images", "x"], "write charts"),
+        (["--backend", "chat", "--base-url", "u", "--model", "m", "--alias", "a=b"], "there is m"),
         (
             ["--backend", "chat", "--base-url", "u", "--model", "m", "--host", "0.0.0.0"],
             "other machines",
@@ -98,3 +114,10 @@ def test_what_cannot_be_served_is_said_at_once(
     done = invoke("provider", *options, env={"COLUMNS": "300", "XDG_STATE_HOME": str(tmp_path)})
     assert done.exit_code == 1
     assert told in done.stderr
+
+
+@pytest.mark.parametrize("is_text_only", [True, False])
+def test_a_chat_endpoint_may_be_for_text_only(is_text_only: bool) -> None:
+    """Its model then gets no images."""
+    backend = backend_of(BackendOptions("chat", "http://x", "m", is_text_only=is_text_only))
+    assert reads_images(backend) is not is_text_only

@@ -20,6 +20,7 @@ class Puppet:
     """A backend whose proposals a test makes; it remembers what it was asked."""
 
     is_scripted = False
+    reads_images = True
     name = "puppet"
 
     def __init__(self, script: Script) -> None:

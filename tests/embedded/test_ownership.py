@@ -328,21 +328,23 @@ async def test_a_socket_is_its_principals(shared: SharedProvider) -> None:
         assert (SECRET in json.dumps(last)) is (name == "alice")
 
 
-async def test_a_file_in_a_message_is_not_looked_up(shared: SharedProvider) -> None:
-    """A foreign file id in a message tells as little as an invented one."""
+@pytest.mark.parametrize("kind", ["input_file", "input_image"])
+async def test_a_foreign_file_in_a_message_is_missing(shared: SharedProvider, kind: str) -> None:
+    """A foreign file id in a message is answered like an invented one."""
     ids = await made_by_alice(shared)
-    texts: list[str] = []
+    answers: list[str] = []
     for file_id in (ids["file_id"], "file-invented"):
-        parts = [
-            {"type": "input_file", "file_id": file_id},
-            {"type": "input_image", "file_id": file_id},
-        ]
+        parts = [{"type": kind, "file_id": file_id}]
         body = {"model": "puppet", "input": [{"role": "user", "content": parts}]}
         answer = await shared.send("bob", "POST", "/responses", json=body)
-        assert answer.status_code == 200
-        texts.append(answer.json()["output"][0]["content"][0]["text"].replace(file_id, "ID"))
-    assert texts[0] == texts[1]
-    assert SECRET not in texts[0]
+        assert answer.status_code == 404
+        answers.append(answer.text.replace(file_id, "ID"))
+    assert answers[0] == answers[1]
+    assert SECRET not in answers[0]
+    parts = [{"type": "input_file", "file_id": ids["file_id"]}]
+    body = {"model": "puppet", "input": [{"role": "user", "content": parts}]}
+    own = await shared.send("alice", "POST", "/responses", json=body)
+    assert own.status_code == 200
 
 
 async def test_a_foreign_approval_is_not_given() -> None:

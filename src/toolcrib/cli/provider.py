@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -23,6 +23,7 @@ from toolcrib.project.settings import RUNTIME_SETTINGS, LogFormatChoice, LogLeve
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import ModelBackend
     from toolcrib.embedded.file_repository import SharedFiles
+    from toolcrib.embedded.images.backend import ImageBackend
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.web.source import WebSearchSource
 
@@ -35,6 +36,7 @@ class BackendOptions:
     base_url: str | None = None
     model: str | None = None
     api_key_env: str | None = None
+    is_text_only: bool = False
 
 
 def backend_of(options: BackendOptions) -> ModelBackend:
@@ -69,7 +71,12 @@ def _chat(options: BackendOptions) -> ModelBackend:
         key = os.environ.get(options.api_key_env, "")
         if not key:
             raise UsageError(f"--api-key-env: {options.api_key_env[:80]} is not set")
-    return ChatBackend(options.model, base_url=options.base_url, api_key=key)
+    return ChatBackend(
+        options.model,
+        base_url=options.base_url,
+        api_key=key,
+        reads_images=not options.is_text_only,
+    )
 
 
 def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSearchSource]:
@@ -86,6 +93,28 @@ def web_of(folders: Sequence[str], searxng: str | None) -> list[WebSearchSource]
     if searxng is not None:
         sources.append(Searxng(searxng))
     return sources
+
+
+def images_of(name: str | None) -> ImageBackend | None:
+    """Create the image backend that the options name. Raises `UsageError`."""
+    if name is None:
+        return None
+    if name != "charts":
+        raise UsageError(f"--images {name[:80]!r} is unknown; write charts")
+    from toolcrib.embedded.images.chart_images import ChartImages
+
+    return ChartImages()
+
+
+def aliases_of(pairs: Sequence[str]) -> dict[str, str]:
+    """Read the aliases of the options. Raises `UsageError`."""
+    aliases: dict[str, str] = {}
+    for pair in pairs:
+        alias, _, model = pair.partition("=")
+        if not alias or not model:
+            raise UsageError(f"--alias {pair[:80]!r}: write NAME=MODEL, such as gpt-5=qwen3")
+        aliases[alias] = model
+    return aliases
 
 
 DEFAULT_PORT: Final = 8421
@@ -108,6 +137,9 @@ ModelName = Annotated[
 KeyVariable = Annotated[
     str | None,
     typer.Option("--api-key-env", metavar="VARIABLE", help="Where the endpoint's key is."),
+]
+TextOnly = Annotated[
+    bool, typer.Option("--text-only", help="The chat endpoint's model does not read images.")
 ]
 DataFolder = Annotated[
     Path | None,
@@ -140,6 +172,19 @@ AllowEgress = Annotated[
         help="An internal host, host:port or network that requests may name; may be repeated.",
     ),
 ]
+ImagesName = Annotated[
+    str | None,
+    typer.Option("--images", metavar="BACKEND", help="Who makes images: charts draws charts."),
+]
+Aliases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--alias", metavar="NAME=MODEL", help="Another name of the model; may be repeated."
+    ),
+]
+AnyModel = Annotated[
+    bool, typer.Option("--any-model", help="Answer whatever model a client names, with a warning.")
+]
 ShowToken = Annotated[bool, typer.Option("--show-token", help="Print the token on stdout.")]
 
 if TYPE_CHECKING:
@@ -159,6 +204,7 @@ def provider(
     base_url: BaseUrl = None,
     model: ModelName = None,
     api_key_env: KeyVariable = None,
+    text_only: TextOnly = False,
     data: DataFolder = None,
     files: FilesUrl = None,
     web: WebFolders = None,
@@ -166,6 +212,9 @@ def provider(
     allow_network: AllowNetwork = False,
     allow_unconfined: AllowUnconfined = False,
     allow_egress: AllowEgress = None,
+    images: ImagesName = None,
+    alias: Aliases = None,
+    any_model: AnyModel = False,
     show_token: ShowToken = False,
     log_level: LogLevelOption = None,
     log_format: LogFormatOption = "text",
@@ -184,7 +233,7 @@ def provider(
     """
     require_extra("server", "provider")
     require_extra("openai", "provider")
-    options = BackendOptions(backend, base_url, model, api_key_env)
+    options = BackendOptions(backend, base_url, model, api_key_env, text_only)
     try:
         model_backend, sources = backend_of(options), web_of(web or (), searxng)
         embedded = _create(
@@ -192,21 +241,32 @@ def provider(
             data,
             sources,
             files=files,
+            images=images_of(images),
             allow_network=allow_network,
             allow_unconfined=allow_unconfined,
             allow_egress=allow_egress or (),
+            aliases=aliases_of(alias or ()),
+            any_model=any_model,
         )
         if show_token:
             show(_secret(server))
-        from toolcrib.logs import LogOptions, restored_logs, write_logs
-
-        with redirected_stdout(), restored_logs():
-            import asyncio
-
-            write_logs(LogOptions(level=log_level or "info", format=log_format))
-            asyncio.run(_serve(embedded, model_backend, server, data, access_log=access_log))
+        serving = _serve(embedded, model_backend, server, data, access_log=access_log)
+        _run(serving, log_level, log_format)
     except (Refused, UsageError, OSError) as error:
         fail(str(error))
+
+
+def _run(
+    serving: Coroutine[Any, Any, None], level: LogLevelChoice | None, format_: LogFormatChoice
+) -> None:
+    """Serve until the process is told to stop."""
+    import asyncio
+
+    from toolcrib.logs import LogOptions, restored_logs, write_logs
+
+    with redirected_stdout(), restored_logs():
+        write_logs(LogOptions(level=level or "info", format=format_))
+        asyncio.run(serving)
 
 
 def _create(
@@ -215,9 +275,12 @@ def _create(
     web: list[WebSearchSource],
     *,
     files: str | None,
+    images: ImageBackend | None,
     allow_network: bool,
     allow_unconfined: bool,
     allow_egress: Sequence[str],
+    aliases: Mapping[str, str],
+    any_model: bool,
 ) -> EmbeddedProvider:
     from toolcrib.embedded.provider import EmbeddedProvider
     from toolcrib.embedded.search.embedder import MiniLmEmbedder
@@ -227,10 +290,13 @@ def _create(
         data=data,
         shared_files=None if files is None else _shared_files(files),
         web=web,
+        images=images,
         embedder=MiniLmEmbedder() if MiniLmEmbedder.is_installed() else None,
         allow_network=allow_network,
         allow_unconfined=allow_unconfined,
         allow_egress=allow_egress,
+        aliases=aliases,
+        any_model=any_model,
     )
 
 

@@ -107,8 +107,9 @@ class RunningProvider:
 
 def _chosen(provider: StartableProvider, model: str | None) -> str:
     names = [entry["id"] for entry in provider.models]
-    if model is None and len(names) == 1:
-        return names[0]
+    own = [entry["id"] for entry in provider.models if "root" not in entry]
+    if model is None and len(own) == 1:
+        return own[0]
     if model is None or model not in names:
         wrong = "the provider has several models" if model is None else f"there is no {model!r}"
         raise UsageError(f"{wrong}; pass model= one of: {', '.join(names)}")

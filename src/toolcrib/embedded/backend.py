@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 MessageRole: TypeAlias = Literal["system", "developer", "user", "assistant"]
 ToolChoiceMode: TypeAlias = Literal["auto", "none", "required"]
@@ -29,8 +29,8 @@ class BackendTool:
 class BackendMessage:
     """A message of the conversation.
 
-    Images are `data:` addresses for a backend with `reads_images`: the provider fetches those that
-    a request names. Any other backend gets the addresses of the request and must not open them.
+    The text has the content of the files of the request. Images are `data:` addresses: the provider
+    fetches those that a request names. A backend without `reads_images` gets none.
     """
 
     role: MessageRole
@@ -51,7 +51,8 @@ class BackendCall:
 class BackendCallResult:
     """The result of a call: `text` for a model, `value` for a backend that computes with it.
 
-    `marks` are the marks that cite the sources of the result, in the order of the sources.
+    `marks` are the marks that cite the sources of the result, in the order of the sources. Images
+    are those of a message.
     """
 
     call_id: str
@@ -59,6 +60,7 @@ class BackendCallResult:
     text: str
     value: Any = None
     marks: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
 
 
 BackendInput: TypeAlias = BackendMessage | BackendCall | BackendCallResult
@@ -96,6 +98,21 @@ class BackendRequest:
     max_output_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None
+    top_logprobs: int | None = None
+    """With a number, each token of the text needs its probability, and so many likely others need
+    theirs. Only a `LogprobBackend` is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """The logarithm of a token's probability, and the most likely tokens at its place. A token may
+    be a part of a character: `data` are its bytes then.
+    """
+
+    token: str
+    logprob: float
+    top: tuple[TokenLogprob, ...] = ()
+    data: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +120,7 @@ class BackendText:
     """A piece of the answer's text. `[S1]` in it cites the source with that mark."""
 
     text: str
+    logprobs: tuple[TokenLogprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +176,29 @@ class ModelBackend(Protocol):
     async def aclose(self) -> None:
         """Release the backend's resources."""
         ...
+
+
+@runtime_checkable
+class ImageReader(Protocol):
+    """A backend whose model reads images, if `reads_images` is true."""
+
+    @property
+    def reads_images(self) -> bool: ...
+
+
+@runtime_checkable
+class LogprobBackend(Protocol):
+    """A backend that reports the probabilities of tokens, if `has_logprobs` is true."""
+
+    @property
+    def has_logprobs(self) -> bool: ...
+
+
+def reads_images(backend: ModelBackend) -> bool:
+    """Whether the model of a backend reads images."""
+    return isinstance(backend, ImageReader) and backend.reads_images
+
+
+def has_logprobs(backend: ModelBackend) -> bool:
+    """Whether a backend reports the probabilities of tokens."""
+    return isinstance(backend, LogprobBackend) and backend.has_logprobs

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolcrib.clock import SYSTEM_CLOCK
 from toolcrib.egress import EgressPolicy
+from toolcrib.embedded.backend_names import BackendNames
 from toolcrib.embedded.containers.repository import ContainerRepository
 from toolcrib.embedded.database import Database, claim_folder
 from toolcrib.embedded.file_repository import FileRepository
+from toolcrib.embedded.responses.content import ContentReader
 from toolcrib.embedded.responses.repository import ResponseRepository
 from toolcrib.embedded.responses.service import ResponseService
 from toolcrib.embedded.responses.tools import HostedKinds
@@ -22,6 +24,7 @@ from toolcrib.embedded.search.index import TextIndex
 from toolcrib.embedded.search.reader import DocumentReader
 from toolcrib.embedded.tools.code_interpreter import CodeInterpreterKind
 from toolcrib.embedded.tools.file_search import FileSearchKind
+from toolcrib.embedded.tools.image_generation import ImageGenerationKind
 from toolcrib.embedded.tools.mcp import McpKind
 from toolcrib.embedded.tools.shell import ShellKind
 from toolcrib.embedded.tools.web_search import WebSearchKind
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from toolcrib.embedded.adapter import EmbeddedAdapter
     from toolcrib.embedded.backend import ModelBackend
     from toolcrib.embedded.file_repository import SharedFiles
+    from toolcrib.embedded.images.backend import ImageBackend
     from toolcrib.embedded.search.embedder import Embedder
     from toolcrib.embedded.tools.tool import HostedKind
     from toolcrib.embedded.web.source import WebSearchSource
@@ -49,10 +53,11 @@ class EmbeddedProvider:
     its own. State is stored in the folder `data`, or in a temporary folder that is deleted on
     close. Uploaded files go to `shared_files`, if given, where every replica reads them; containers
     and vector stores stay at one provider, which their ids name. `kinds` adds hosted tools, `web`
-    lists the sources of web search, and `embedder` adds vector search. Containers get a network
-    only with `allow_network`, and code runs without a sandbox only with `allow_unconfined`. What a
-    request chooses to connect to must be a public address or in `allow_egress`: hosts, `host:port`
-    or networks.
+    lists the sources of web search, `images` makes images, and `embedder` adds vector search.
+    Containers get a network only with `allow_network`, and code runs without a sandbox only with
+    `allow_unconfined`. What a request chooses to connect to must be a public address or in
+    `allow_egress`: hosts, `host:port` or networks. `aliases` are other names of models; with
+    `any_model` the first backend answers for every name.
     """
 
     def __init__(
@@ -63,20 +68,22 @@ class EmbeddedProvider:
         shared_files: SharedFiles | None = None,
         kinds: Sequence[HostedKind] = (),
         web: Sequence[WebSearchSource] = (),
+        images: ImageBackend | None = None,
         embedder: Embedder | None = None,
         allow_network: bool = False,
         allow_unconfined: bool = False,
         allow_egress: Iterable[str] = (),
+        aliases: Mapping[str, str] | None = None,
+        any_model: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         listed = list(backends) if isinstance(backends, Sequence) else [backends]
-        self._backends: Mapping[str, ModelBackend] = {backend.name: backend for backend in listed}
-        if len(self._backends) != len(listed) or not listed:
-            raise UsageError("a provider needs at least one backend, and their names must differ")
+        self._names = BackendNames(listed, aliases, any_model=any_model)
         self._data = data
         self._shared_files = shared_files
         self._kinds = kinds
         self._web = web
+        self._images = images
         self._embedder = embedder
         self._allow_network = allow_network
         self._allow_unconfined = allow_unconfined
@@ -132,7 +139,7 @@ class EmbeddedProvider:
         self._stack.callback(claim_folder(Path(folder)).close)
         database = Database(Path(folder) / "provider.sqlite3")
         self._stack.callback(database.close)
-        for backend in self._backends.values():
+        for backend in self._names.backends:
             self._stack.push_async_callback(backend.aclose)
         self.files = FileRepository(
             database, Path(folder) / "files", self._clock, self._shared_files
@@ -161,11 +168,13 @@ class EmbeddedProvider:
                 FileSearchKind(self.vector_stores),
                 WebSearchKind(self._web),
                 McpKind(self._egress),
+                ImageGenerationKind(self._images),
                 *self._kinds,
             ]
         )
+        content = ContentReader(self.files, reader, self._egress)
         responses = ResponseService(
-            self._backends, kinds, ResponseRepository(database), self._clock, self._egress
+            self._names, kinds, ResponseRepository(database), self._clock, content
         )
         self._stack.push_async_callback(responses.close)
         await responses.recover()
@@ -184,11 +193,8 @@ class EmbeddedProvider:
 
     @property
     def models(self) -> list[dict[str, Any]]:
-        """The models of the backends, as `/v1/models` lists them."""
-        return [
-            {"id": name, "object": "model", "created": self._started_at, "owned_by": "toolcrib"}
-            for name in self._backends
-        ]
+        """The models of the backends and their aliases, as `/v1/models` lists them."""
+        return self._names.resources(self._started_at)
 
     @cached_property
     def app(self) -> Any:

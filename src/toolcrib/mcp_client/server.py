@@ -14,6 +14,7 @@ import anyio
 from toolcrib.errors import ApprovalRequired, CallEnded, InvalidTool
 from toolcrib.mcp_client.config import (
     ConnectionTiming,
+    ServerAddress,
     ServerEndpoint,
     endpoint_of,
     fill,
@@ -28,6 +29,7 @@ from toolcrib.mcp_client.load import ServerLoad
 from toolcrib.mcp_client.pins import PinCheck
 from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
 from toolcrib.mcp_client.server_history import ServerHistory
+from toolcrib.mcp_client.sign_in_tool import SignInNotice, is_notice, sign_in_tools
 from toolcrib.mcp_client.tool_list import RemoteTools, remote_tools
 from toolcrib.mcp_client.tool_terms import filled_transforms
 from toolcrib.tools.redaction import Scrubber
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from toolcrib.egress import EgressPolicy
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.mcp_client.pins import ServerPins
+    from toolcrib.mcp_client.request_credential import RequestCredential
     from toolcrib.tools.argument_transform import ArgumentTransform
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.identity import HandlerIdentity
@@ -55,7 +58,8 @@ class MountedServer:
 
     `environ` fills in the variables of the configuration; None leaves them as they are. `egress`
     bounds the address of a server that a caller chose. `on_change` is called when the tools, or
-    whether they can be called, have changed.
+    whether they can be called, have changed. The connection is that of `principal` alone, if one is
+    named; `credential` goes with each request.
     """
 
     def __init__(
@@ -68,7 +72,11 @@ class MountedServer:
         egress: EgressPolicy | None = None,
         timing: ConnectionTiming | None = None,
         clock: Clock = time.time,
+        principal: str | None = None,
+        credential: RequestCredential | None = None,
     ) -> None:
+        self.principal = principal
+        self._credential = credential
         self.history = ServerHistory(clock)
         self.load = ServerLoad(config.terms.limits, f"`{config.name}`", clock)
         self.config = config
@@ -156,6 +164,7 @@ class MountedServer:
             text = None if message is None else printable_line(message, self._scrubber)
             report_progress(context, progress, total, text)
 
+        started = anyio.current_time()
         try:
             asking = AskingCall(context, self._question_text)
             sent = dict(arguments)
@@ -163,10 +172,22 @@ class MountedServer:
                 sent.update(transform.secrets)
             answer = await connection.call(name, sent, on_progress, asking)
         except Exception as error:
+            self._check_credential(started)
             tool = context.tool_name
             raise call_failure(error, self._name, tool, connection, self._scrubber) from error
         result = tool_result(answer, context.tool_name, self.config.terms.max_output_chars)
         return without_secrets(result, self._scrubber)
+
+    def _check_credential(self, started: float) -> None:
+        """Raise `CallEnded` when a request since `started` was refused for want of a credential."""
+        trouble = self._trouble_since(started)
+        if trouble is not None:
+            raise CallEnded(
+                "unavailable", f"The MCP server {self._name} did not let the call in: {trouble}."
+            ) from None
+
+    def _trouble_since(self, started: float) -> str | None:
+        return None if self._credential is None else self._credential.trouble_since(started)
 
     def _question_text(self, message: str) -> str:
         return f"The MCP server {self._name} asks: {self._scrubber.scrub(message)}"
@@ -187,7 +208,14 @@ class MountedServer:
                 failures = 0 if was_stable else failures + 1
                 pause = self._timing.pause(failures)
                 self.history.note_pause(pause)
-                await anyio.sleep(pause)
+                await self._pause(pause, started)
+
+    async def _pause(self, seconds: float, started: float) -> None:
+        """Wait before the next attempt; a credential that comes meanwhile ends the wait."""
+        if self._credential is None or self._trouble_since(started) is None:
+            await anyio.sleep(seconds)
+        else:
+            await self._credential.news(seconds)
 
     def _endpoint(self) -> ServerEndpoint | None:
         """How to reach the server; None when its configuration is invalid."""
@@ -197,13 +225,18 @@ class MountedServer:
                 self.config.terms.tools,
                 lambda text: text if environ is None else fill(name, text, environ),
             )
-            return endpoint_of(self.config, self._environ, self._egress)
+            endpoint = endpoint_of(self.config, self._environ, self._egress, self.principal)
+            if self._credential is None or not isinstance(endpoint, ServerAddress):
+                return endpoint
+            self._credential.scrubber.base = endpoint.scrubber
+            return replace(endpoint, auth=self._credential.auth, scrubber=self._credential.scrubber)
         except InvalidTool as error:
             self._disconnected(printable_line(str(error)), is_final=True)
             return None
 
     async def _run_connection(self, endpoint: ServerEndpoint) -> str:
         """Connect, and wait until the connection ends. Returns the reason."""
+        started = anyio.current_time()
         with anyio.CancelScope(deadline=anyio.current_time() + self._timing.timeout) as scope:
             try:
                 async with connect(endpoint) as connection:
@@ -211,7 +244,7 @@ class MountedServer:
                     scope.deadline = float("inf")
                     await connection.follow(self._list, self._timing, self._note_ping)
             except Exception as error:
-                return connection_fault(error)
+                return self._trouble_since(started) or connection_fault(error)
         return f"it did not answer within {self._timing.timeout:g} seconds"
 
     async def _list(self, connection: Connection) -> None:
@@ -235,7 +268,8 @@ class MountedServer:
         if self._was_away and self._connection is not connection:
             self._was_away = False
             logger.warning("the MCP server %r is back", self.config.name)
-        self.history.note_tools(self.tools, tools)
+        before = RemoteTools() if is_notice(self.tools) else self.tools
+        self.history.note_tools(before, tools)
         if self._connection is not connection:
             self.history.note_connected(self._program(connection))
         self.tools, self._connection, self.fault = tools, connection, None
@@ -268,6 +302,10 @@ class MountedServer:
     def _disconnected(self, fault: str, *, is_final: bool = False) -> None:
         is_change = not self._is_closed and (self.fault != fault or self._connection is not None)
         self._connection, self.fault = None, fault
+        how = None if self._credential is None else self._credential.how_to_sign_in
+        if how is not None and not self.tools.served:
+            notice = SignInNotice(self.config.name, how)
+            self.tools = sign_in_tools(notice, self.config.terms.prefix, self.source)
         if not self._is_closed:
             self.history.note_fault(fault, is_final=is_final)
         if is_change:

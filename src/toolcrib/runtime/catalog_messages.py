@@ -304,6 +304,8 @@ class ServerFacts:
     """Whether only tools run that were pinned; others are withheld or asked about."""
     session_id: str | None = None
     """The session whose client brought it; None for a server of the runtime."""
+    principal: str | None = None
+    """Whose connection it is; None for one that all share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,12 +24,19 @@ if TYPE_CHECKING:
 
 
 async def list_servers(service: Service, params: Nothing, who: Principal) -> Servers:
-    """The mounted MCP servers: those of the runtime, and of sessions that the principal may see."""
+    """The mounted MCP servers: those of the runtime, and of principals and sessions that the
+    principal may see.
+    """
     sessions, bind_to = service.catalog.sessions, service.catalog.config.bind_to
     shared = [
         _facts(server, None, bind_to, who)
         for server in sessions.servers.shared
         if _is_shown(server.config.terms.visible_to, who)
+    ]
+    personal = [
+        _facts(server, None, bind_to, who)
+        for server in sessions.servers.personal.all
+        if may_see(who, server.principal) and _is_shown(server.config.terms.visible_to, who)
     ]
     own = [
         _facts(server, session_id, bind_to, who)
@@ -37,7 +44,7 @@ async def list_servers(service: Service, params: Nothing, who: Principal) -> Ser
         if (live := sessions.find(session_id)) is not None and may_see(who, live.session.owner)
         for server in servers
     ]
-    return Servers(servers=[*shared, *own])
+    return Servers(servers=[*shared, *personal, *own])
 
 
 def _is_shown(audience: Audience | None, who: Principal) -> bool:
@@ -82,6 +89,7 @@ def _facts(
         ping_seconds=history.ping_seconds,
         is_pinned=config.terms.pins is not None,
         session_id=session_id,
+        principal=server.principal,
     )
 
 

@@ -13,6 +13,7 @@ from openai import AsyncOpenAI
 
 from tests.embedded.backends.chat_server import ChatServer, chat_server, chunk, usage
 from tests.embedded.scripted_provider import function
+from tests.embedded.sdk_types import check_event, check_response
 from toolcrib.embedded import (
     BackendCall,
     BackendCallResult,
@@ -369,3 +370,59 @@ async def test_a_whole_loop_through_the_provider(chat: ChatServer, backend: Chat
     assert told.metadata == {}
     answer = {"role": "tool", "tool_call_id": call.call_id, "content": "21"}
     assert chat.requests[-1]["messages"][-1] == answer
+
+
+async def test_probabilities_of_tokens_come_through(chat: ChatServer) -> None:
+    """Asked for, they are in the deltas and in the message, with the bytes of a split character."""
+    heart = "❤".encode()
+    entries = [
+        {"token": "A", "logprob": -0.1, "bytes": [65], "top_logprobs": []},
+        {
+            "token": "\\xe2\\x9d",
+            "logprob": -0.5,
+            "bytes": list(heart[:2]),
+            "top_logprobs": [{"token": "B", "logprob": -2.0, "bytes": None}],
+        },
+    ]
+    piece = chunk({"content": "A❤"})
+    piece["choices"][0]["logprobs"] = {"content": entries, "refusal": None}
+    chat.plays(piece, chunk({"content": "!"}), chunk({}, "stop"))
+    backend = ChatBackend("m", base_url=chat.base_url, retries=0)
+    async with EmbeddedProvider(backend) as provider:
+        client = provider.client()
+        asked: Any = {
+            "model": "m",
+            "input": "x",
+            "top_logprobs": 1,
+            "include": ["message.output_text.logprobs"],
+        }
+        response = await client.responses.create(**asked)
+        stream = await client.responses.create(**asked, stream=True)
+        events = [json.loads(event.to_json()) async for event in stream]
+        await client.responses.create(model="m", input="x")
+    body = json.loads(response.to_json())
+    check_response(body)
+    for event in events:
+        check_event(event)
+    [first, second] = body["output"][0]["content"][0]["logprobs"]
+    assert (first["token"], first["logprob"], first["bytes"]) == ("A", -0.1, [65])
+    assert second["bytes"] == list(heart[:2])
+    assert second["top_logprobs"] == [{"token": "B", "logprob": -2.0, "bytes": [66]}]
+    deltas = [event for event in events if event["type"] == "response.output_text.delta"]
+    assert [len(event["logprobs"]) for event in deltas] == [2, 0]
+    assert body["top_logprobs"] == 1
+    assert body["metadata"] == {}
+    with_them, _, without = chat.requests
+    assert (with_them["logprobs"], with_them["top_logprobs"]) == (True, 1)
+    assert "logprobs" not in without
+
+
+async def test_an_endpoint_without_probabilities_is_named(chat: ChatServer) -> None:
+    """An empty list is not taken for an answer."""
+    chat.says({"content": "hi"})
+    backend = ChatBackend("m", base_url=chat.base_url, retries=0)
+    async with EmbeddedProvider(backend) as provider:
+        response = await provider.client().responses.create(
+            model="m", input="x", include=["message.output_text.logprobs"]
+        )
+    assert response.metadata == {"toolcrib_warning": "the model reported no token probabilities"}

@@ -22,6 +22,7 @@ from toolcrib.embedded import (
     EmbeddedProvider,
 )
 from toolcrib.embedded.database import Database
+from toolcrib.embedded.images import ChartImages
 
 KEYS = [
     "model",
@@ -43,6 +44,10 @@ KEYS = [
     "reasoning",
     "conversation",
     "truncation",
+    "moderation",
+    "top_logprobs",
+    "client_metadata",
+    "colour",
 ]
 WORDS = [
     "puppet",
@@ -65,6 +70,21 @@ WORDS = [
     "reasoning",
     "mcp_approval_response",
     "shell_call_output",
+    "namespace",
+    "tool_search",
+    "apply_patch",
+    "image_generation",
+    "custom_tool_call",
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "tool_search_call",
+    "tool_search_output",
+    "additional_tools",
+    "image_generation_call",
+    "input_file",
+    "input_image",
+    "client",
+    "server",
     "json_schema",
     "resp_1",
     "\ud800",
@@ -90,6 +110,17 @@ FIELDS = [
     "encrypted_content",
     "filters",
     "mode",
+    "namespace",
+    "execution",
+    "operation",
+    "allowed_callers",
+    "defer_loading",
+    "file_id",
+    "file_data",
+    "filename",
+    "image_url",
+    "size",
+    "policy",
 ]
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none()
@@ -129,7 +160,7 @@ def post() -> Any:
 
     from toolcrib.embedded.client import BASE_URL, InProcessSyncTransport
 
-    with EmbeddedProvider(Puppet(echo)) as provider:
+    with EmbeddedProvider(Puppet(echo), images=ChartImages()) as provider:
         portal = provider._started_portal()  # pyright: ignore[reportPrivateUsage]
         with Client(
             transport=InProcessSyncTransport(provider.app, portal), base_url=BASE_URL

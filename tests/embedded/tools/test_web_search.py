@@ -130,6 +130,17 @@ async def test_without_external_access_no_engine_is_asked(pages: WebFolder) -> N
     assert "Nothing was searched" in nothing.output_text
 
 
+async def test_a_search_without_external_access_needs_no_source() -> None:
+    """Codex always sends it; the model is told that nothing was searched."""
+    async with served(relay) as (client, _):
+        inside = tool(external_web_access=False)
+        nothing = await call_tool(client, inside, "web_search", SEARCH)
+        with pytest.raises(BadRequestError, match="no web source"):
+            await call_tool(client, tool(), "web_search", SEARCH)
+    assert nothing.output[0].status == "failed"
+    assert "Nothing was searched" in nothing.output_text
+
+
 async def test_a_failure_is_told_and_nothing_is_made_up(pages: WebFolder) -> None:
     """With another source its pages are shown, beside what went wrong."""
     async with search_engine() as engine:

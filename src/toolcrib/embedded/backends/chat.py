@@ -20,6 +20,7 @@ from toolcrib.embedded.backend import (
     BackendUsage,
     OutputFormat,
     ProposedCall,
+    TokenLogprob,
     Truncation,
 )
 from toolcrib.errors import BackendFailed, UsageError
@@ -38,10 +39,13 @@ FILES: Final = "Link files that tools made as sandbox:/mnt/data/NAME."
 
 
 class ChatBackend:
-    """Forwards requests to a chat endpoint. `name` is the name for clients, by default `model`."""
+    """Forwards requests to a chat endpoint. `name` is the name for clients, by default `model`.
+
+    With `reads_images` false, requests with images are refused: some endpoints ignore them.
+    """
 
     is_scripted = False
-    reads_images = True
+    has_logprobs = True
 
     def __init__(
         self,
@@ -53,10 +57,12 @@ class ChatBackend:
         client: AsyncOpenAI | None = None,
         seconds: float = 600.0,
         retries: int = 2,
+        reads_images: bool = True,
     ) -> None:
         if (base_url is None) == (client is None):
             raise UsageError("pass either the base_url of a chat endpoint or a client")
         self.model = model
+        self.reads_images = reads_images
         self._name = name or model
         self._base_url = base_url
         self._api_key = api_key
@@ -122,7 +128,7 @@ async def _pieces(stream: Any, own_names: Mapping[str, str]) -> AsyncIterator[Ba
             yield BackendUsage(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
         listed: list[Any] = chunk.choices or []
         for choice in listed[:1]:
-            for piece in _said(choice.delta):
+            for piece in _said(choice.delta, _logprobs(choice)):
                 yield piece
             fragments: list[Any] = choice.delta.tool_calls or []
             for call in fragments:
@@ -138,13 +144,36 @@ async def _pieces(stream: Any, own_names: Mapping[str, str]) -> AsyncIterator[Ba
         yield Truncation("content_filter")
 
 
-def _said(delta: Any) -> Iterator[BackendOutput]:
+def _said(delta: Any, logprobs: tuple[TokenLogprob, ...]) -> Iterator[BackendOutput]:
     # Servers use either name for reasoning, and the SDK's types have neither.
     thought: Any = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
     if isinstance(thought, str) and thought:
         yield BackendReasoning(thought)
     if delta.content:
-        yield BackendText(delta.content)
+        yield BackendText(delta.content, logprobs)
+
+
+def _logprobs(choice: Any) -> tuple[TokenLogprob, ...]:
+    """The probabilities of a chunk; an endpoint that has none leaves them out."""
+    listed: list[Any] = getattr(choice.logprobs, "content", None) or []
+    return tuple(
+        TokenLogprob(
+            entry.token,
+            entry.logprob,
+            tuple(TokenLogprob(top.token, top.logprob, data=_data(top)) for top in _tops(entry)),
+            _data(entry),
+        )
+        for entry in listed
+        if isinstance(entry.logprob, float | int)
+    )
+
+
+def _tops(entry: Any) -> list[Any]:
+    return entry.top_logprobs or []
+
+
+def _data(entry: Any) -> bytes | None:
+    return bytes(entry.bytes) if entry.bytes else None
 
 
 class _Calls:
@@ -192,6 +221,8 @@ def _completion_body(
         "max_tokens": request.max_output_tokens,
         "temperature": request.temperature,
         "top_p": request.top_p,
+        "logprobs": None if request.top_logprobs is None else True,
+        "top_logprobs": request.top_logprobs,
     }
     if request.tools and request.tool_choice != "none":
         body["tools"] = [_tool(tool, names[tool.name]) for tool in request.tools]
@@ -208,9 +239,23 @@ def _messages(request: BackendRequest, names: Mapping[str, str]) -> list[dict[st
     messages: list[dict[str, Any]] = (
         [{"role": "system", "content": instructions}] if instructions else []
     )
+    images: list[str] = []
     for turn in request.history:
+        if isinstance(turn, BackendMessage):
+            _append_images(messages, images)
         _append(messages, turn, names)
+        if isinstance(turn, BackendCallResult):
+            images += turn.images
+    _append_images(messages, images)
     return messages
+
+
+def _append_images(messages: list[dict[str, Any]], images: list[str]) -> None:
+    """Show the images of results after all of them: an endpoint takes only text as a result."""
+    if images:
+        message = BackendMessage("user", "The images of the results above:", tuple(images))
+        messages.append({"role": "user", "content": _content(message)})
+        images.clear()
 
 
 def _rules(tools: Sequence[BackendTool]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from starlette.requests import Request
@@ -25,7 +25,9 @@ from toolcrib.embedded.http.bodies import (
     read_json,
     whole_number,
 )
+from toolcrib.embedded.responses.compaction import CompactionRequest
 from toolcrib.embedded.responses.conversation import HistoryCache
+from toolcrib.embedded.responses.request import ResponseRequest, ignored_parameters
 from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
@@ -174,20 +176,22 @@ class ResponseRoutes:
         active = await self._provider.responses.create(body, access_of(request))
         if active.writer.response["background"]:
             if body.get("stream"):
-                return event_stream(active.writer.log.after())
-            return JSONResponse(active.writer.response)
+                return _warned(event_stream(active.writer.log.after()), active.warnings)
+            return _warned(JSONResponse(active.writer.response), active.warnings)
         if body.get("stream"):
-            return event_stream(_until_left(active))
-        return JSONResponse(await _finished(request, active))
+            return _warned(event_stream(_until_left(active)), active.warnings)
+        return _warned(JSONResponse(await _finished(request, active)), active.warnings)
 
     async def _compact(self, request: Request) -> Response:
         body, access = await read_json(request), access_of(request)
-        return JSONResponse(await self._provider.responses.compact(body, access))
+        compacted = await self._provider.responses.compact(body, access)
+        return _warned(JSONResponse(compacted), _ignored(body, CompactionRequest))
 
     async def _count(self, request: Request) -> Response:
         body, access = await read_json(request), access_of(request)
         count = await self._provider.responses.count(body, access)
-        return JSONResponse({"object": "response.input_tokens", "input_tokens": count})
+        answer = JSONResponse({"object": "response.input_tokens", "input_tokens": count})
+        return _warned(answer, _ignored(body, ResponseRequest))
 
     async def _retrieve(self, request: Request) -> Response:
         response_id, access = request.path_params["response_id"], access_of(request)
@@ -219,6 +223,19 @@ class ResponseRoutes:
             if model["id"] == name:
                 return JSONResponse(model)
         raise ApiFault(404, f"The model '{name[:80]}' does not exist here.", code="model_not_found")
+
+
+def _ignored(body: object, known: type[Any]) -> list[str]:
+    names = ignored_parameters(body, known)
+    return [f"ignored parameters: {', '.join(names)}"] if names else []
+
+
+def _warned(response: Response, warnings: Sequence[str]) -> Response:
+    """Add the header that official clients pass on and do not act upon."""
+    for warning in warnings:
+        text = warning.replace("\\", "?").replace('"', "'").encode("ascii", "replace").decode()
+        response.headers.append("warning", f'299 toolcrib "{text}"')
+    return response
 
 
 async def _finished(request: Request, active: ActiveResponse) -> dict[str, Any]:

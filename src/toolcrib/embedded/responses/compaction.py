@@ -30,7 +30,7 @@ _ABOUT: Final = "What was said and done before, in order and shortened:"
 _FORM: Final = "toolcrib-1"
 
 
-@checked(frozen=True, config=ConfigDict(extra="forbid", strict=True))
+@checked(frozen=True, config=ConfigDict(extra="ignore", strict=True))
 class CompactionRequest:
     """The parameters of a compaction."""
 
@@ -42,6 +42,7 @@ class CompactionRequest:
     prompt_cache_options: dict[str, Any] | None = None
     prompt_cache_retention: str | None = None
     service_tier: str | None = None
+    client_metadata: dict[str, Any] | None = None
 
     @property
     def items(self) -> list[Item]:

@@ -19,6 +19,13 @@ from toolcrib.embedded.backend import (
 from toolcrib.embedded.database import new_id
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.responses.citations import CitationSources
+from toolcrib.embedded.responses.client_tools import (
+    APPLY_PATCH,
+    LOADING_ITEMS,
+    TOOL_SEARCH,
+    flat_name,
+    loaded_tools,
+)
 from toolcrib.embedded.responses.compaction import read_compaction
 from toolcrib.embedded.responses.request import Item
 from toolcrib.embedded.tools.tool import CitationSource
@@ -26,6 +33,7 @@ from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.embedded.access import ResourceAccess
+    from toolcrib.embedded.responses.content import ContentResolver
     from toolcrib.embedded.responses.repository import ResponseRepository
 
 
@@ -38,12 +46,19 @@ HOSTED_ITEMS: Final = {
     "code_interpreter_call": "python",
     "mcp_call": "",
     "shell_call": "shell",
+    "tool_search_call": TOOL_SEARCH,
+    "image_generation_call": "image_generation",
 }
 """By the type of a hosted call: the tool name in the history. An MCP call carries its own."""
 
-_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
+_CALLS: Final = frozenset({"function_call", "custom_tool_call", "apply_patch_call"})
 _OUTPUTS: Final = frozenset(
-    {"function_call_output", "custom_tool_call_output", "shell_call_output"}
+    {
+        "function_call_output",
+        "custom_tool_call_output",
+        "shell_call_output",
+        "apply_patch_call_output",
+    }
 )
 
 Recall = Callable[[str], Mapping[str, Any] | None]
@@ -59,10 +74,13 @@ class ResponseConversation:
         self._recall = recall
         self._names: dict[str, str] = {}
 
-    def read(self, items: Iterable[Item], param: str = "input") -> None:
+    async def read(
+        self, items: Iterable[Item], content: ContentResolver, param: str = "input"
+    ) -> None:
         """Append items. The `ApiFault` names the item that cannot be read."""
         for at, item in enumerate(items):
-            self.history += self._inputs(item, f"{param}[{at}]")
+            place = f"{param}[{at}]"
+            self.history += self._inputs(await content.resolve(item, place), place)
             self.items.append(item)
 
     def _inputs(self, item: Item, param: str) -> list[BackendInput]:
@@ -79,27 +97,73 @@ class ResponseConversation:
             return [self._called(item, param)]
         if kind in _OUTPUTS:
             return self._answered(item, param)
+        if kind in LOADING_ITEMS:
+            return self._loaded(item, param)
+        if kind == "tool_search_call" and item.get("execution") != "server":
+            return [self._searched(item, param)]
         if kind in HOSTED_ITEMS:
             return self._hosted(item, HOSTED_ITEMS[kind] or _mcp_name(item))
         raise invalid(f"Unknown type of item: {str(kind)[:80]!r}.", f"{param}.type")
 
     def _called(self, item: Item, param: str) -> BackendCall:
-        call_id, name = _text(item, "call_id", param), _text(item, "name", param)
+        call_id = _text(item, "call_id", param)
+        match item["type"]:
+            case "apply_patch_call":
+                name, arguments = APPLY_PATCH, json.dumps(item.get("operation"))
+            case "custom_tool_call":
+                name = _call_name(item, param)
+                arguments = json.dumps({"input": _text(item, "input", param)}, ensure_ascii=False)
+            case _:
+                name, arguments = _call_name(item, param), _text(item, "arguments", param)
         self._names[call_id] = name
-        key = "arguments" if item["type"] == "function_call" else "input"
-        return BackendCall(call_id, name, _text(item, key, param))
+        return BackendCall(call_id, name, arguments)
+
+    def _searched(self, item: Item, param: str) -> BackendCall:
+        call_id = _text(item, "call_id", param)
+        self._names[call_id] = TOOL_SEARCH
+        return BackendCall(call_id, TOOL_SEARCH, json.dumps(item.get("arguments")))
+
+    def _loaded(self, item: Item, param: str) -> list[BackendInput]:
+        """Tools that an item brings. Those of the client's own search are its result; a search of
+        the provider has its result with the call.
+        """
+        tools = loaded_tools(item, param)
+        if item["type"] == "additional_tools" or item.get("execution") == "server":
+            return []
+        call_id = self._known_call(item, param)
+        shown = [f"{tool.declaration.name}: {tool.declaration.description}" for tool in tools]
+        text = "\n".join(["These tools can be called now:", *shown]) if shown else "No tool fits."
+        return [BackendCallResult(call_id, TOOL_SEARCH, text)]
+
+    def _known_call(self, item: Item, param: str) -> str:
+        call_id = _text(item, "call_id", param)
+        if call_id not in self._names:
+            raise invalid(f"No tool call found for call_id {call_id[:80]!r}.", param)
+        return call_id
 
     def _answered(self, item: Item, param: str) -> list[BackendInput]:
-        call_id = _text(item, "call_id", param)
         if item["type"] == "shell_call_output":
             # An output with an id belongs to a hosted call, whose result came with the call.
             shell_output = json.dumps(item.get("output"))
+            call_id = _text(item, "call_id", param)
             return [] if item.get("id") else [BackendCallResult(call_id, "shell", shell_output)]
-        if call_id not in self._names:
-            raise invalid(f"No tool call found for call_id {call_id[:80]!r}.", param)
+        call_id = self._known_call(item, param)
         output = item.get("output")
-        text = output if isinstance(output, str) else _parts_text(output, f"{param}.output")
-        return [BackendCallResult(call_id, self._names[call_id], text, _parsed(text))]
+        if item["type"] == "apply_patch_call_output":
+            text = f"{item.get('status')}: {output}" if output else str(item.get("status"))
+            return [BackendCallResult(call_id, APPLY_PATCH, text)]
+        if isinstance(output, str):
+            return [BackendCallResult(call_id, self._names[call_id], output, _parsed(output))]
+        text, place = _parts_text(output, f"{param}.output"), f"{param}.output"
+        return [
+            BackendCallResult(
+                call_id,
+                self._names[call_id],
+                text,
+                _parsed(text),
+                images=_images(output, place),
+            )
+        ]
 
     def _denied(self, item: Item) -> list[BackendInput]:
         """A call that a person denied. An approved call has an item of its own."""
@@ -144,13 +208,16 @@ def _said(item: Item, param: str) -> BackendMessage:
     content = item.get("content")
     if isinstance(content, str):
         return BackendMessage(cast(MessageRole, role), content)
-    images = [
+    place = f"{param}.content"
+    text, images = _parts_text(content, place), _images(content, place)
+    return BackendMessage(cast(MessageRole, role), text, images)
+
+
+def _images(content: object, param: str) -> tuple[str, ...]:
+    return tuple(
         str(part["image_url"])
-        for part in _parts(content, f"{param}.content")
-        if part.get("type") == "input_image" and part.get("image_url")
-    ]
-    return BackendMessage(
-        cast(MessageRole, role), _parts_text(content, f"{param}.content"), tuple(images)
+        for part in _parts(content, param)
+        if part.get("type") == "input_image"
     )
 
 
@@ -169,10 +236,8 @@ def _parts_text(content: object, param: str) -> str:
         match part.get("type"):
             case "input_text" | "output_text" | "text" | "refusal" as kind:
                 texts.append(str(part.get("refusal" if kind == "refusal" else "text", "")))
-            case "input_image" | "computer_screenshot":
+            case "input_image":
                 continue
-            case "input_file":
-                texts.append(f"[file {part.get('filename') or part.get('file_id') or ''}]")
             case other:
                 raise invalid(f"Unknown type of part: {str(other)[:80]!r}.", f"{param}[{at}].type")
     return "\n".join(texts)
@@ -183,6 +248,11 @@ def _text(item: Item, key: str, param: str) -> str:
     if not isinstance(value, str):
         raise invalid(f"'{key}' must be text.", f"{param}.{key}")
     return value
+
+
+def _call_name(item: Item, param: str) -> str:
+    name, namespace = _text(item, "name", param), item.get("namespace")
+    return flat_name(namespace if isinstance(namespace, str) else None, name)
 
 
 def _parsed(text: str) -> Any:
@@ -204,6 +274,10 @@ def _shown_arguments(item: Item) -> Any:
             return {"queries": item.get("queries")}
         case "mcp_call":
             return _parsed(str(item.get("arguments"))) or {}
+        case "tool_search_call":
+            return item.get("arguments")
+        case "image_generation_call":
+            return {"prompt": item.get("revised_prompt")}
         case _:
             return item.get("action") or {}
 
@@ -221,6 +295,11 @@ _PREFIXES: Final = {
     "custom_tool_call_output": "ctco",
     "reasoning": "rs",
     "compaction": "cmp",
+    "apply_patch_call": "apc",
+    "apply_patch_call_output": "apco",
+    "tool_search_call": "tsc",
+    "tool_search_output": "tso",
+    "additional_tools": "at",
 }
 _WITH_STATUS: Final = frozenset(
     {
@@ -229,6 +308,10 @@ _WITH_STATUS: Final = frozenset(
         "function_call_output",
         "custom_tool_call",
         "custom_tool_call_output",
+        "apply_patch_call",
+        "apply_patch_call_output",
+        "tool_search_call",
+        "tool_search_output",
     }
 )
 
@@ -258,6 +341,8 @@ def whole_item(item: Item) -> Item:
         whole["content"] = _item_parts(item["content"], is_ours=item.get("role") == "assistant")
     if kind == "reasoning":
         whole.setdefault("summary", [])
+    if kind in ("tool_search_call", "tool_search_output"):
+        whole.setdefault("execution", "client")
     return whole
 
 
@@ -330,10 +415,11 @@ async def read_history(
     items: Sequence[Item],
     previous_id: str | None,
     access: ResourceAccess,
+    content: ContentResolver,
     recent: HistoryCache | None = None,
 ) -> RequestHistory:
-    """Read the conversation that a request continues. Raises `ApiFault`, also for a response or an
-    item that the principal may not see.
+    """Read the conversation that a request continues. Raises `ApiFault`, also for a response, an
+    item or a file that the principal may not see.
     """
     before = recent.chain(previous_id) if recent and previous_id else None
     is_stored = before is None
@@ -344,8 +430,8 @@ async def read_history(
     ]
     answers = {item.id: item.answer for item in (*before, *inputs) if item.answer}
     conversation = ResponseConversation(answers.get)
-    conversation.read((item.body for item in before), "previous_response_id")
-    conversation.read(item.body for item in inputs)
+    await conversation.read((item.body for item in before), content, "previous_response_id")
+    await conversation.read((item.body for item in inputs), content)
     return RequestHistory(conversation, _restored(answers), before, inputs, is_stored)
 
 

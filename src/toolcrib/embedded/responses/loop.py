@@ -19,8 +19,9 @@ from toolcrib.embedded.backend import (
     Truncation,
 )
 from toolcrib.embedded.responses.citations import CitationSources, CitationWriter
+from toolcrib.embedded.responses.client_tools import write_client_call
 from toolcrib.embedded.responses.request import ResponseRequest, read_format, usage_resource
-from toolcrib.embedded.responses.writer import MessageWriter, ReasoningWriter, write_client_call
+from toolcrib.embedded.responses.writer import MessageWriter, ReasoningWriter
 from toolcrib.embedded.tools.tool import (
     CitationSource,
     ContainerFileSource,
@@ -32,6 +33,7 @@ from toolcrib.errors import BackendFailed
 
 if TYPE_CHECKING:
     from toolcrib.embedded.backend import ModelBackend
+    from toolcrib.embedded.responses.client_tools import RequestTool
     from toolcrib.embedded.responses.conversation import ResponseConversation
     from toolcrib.embedded.responses.tools import OpenTools
     from toolcrib.embedded.responses.writer import ResponseWriter
@@ -109,7 +111,7 @@ class ResponseLoop:
                         thinking.think(piece.text)
                     case BackendText():
                         thinking.end()
-                        message.say(piece.text)
+                        message.say(piece.text, piece.logprobs)
                         texts.append(piece.text)
                     case ProposedCall():
                         proposal.calls.append(piece)
@@ -125,6 +127,8 @@ class ResponseLoop:
             # A client has already seen this text, also if the backend then failed or was cancelled.
             thinking.end()
             message.end(status)
+        if texts and self._request.logprob_count is not None and not message.has_logprobs:
+            self._writer.warn("the model reported no token probabilities")
         if texts:
             self._conversation.history.append(BackendMessage("assistant", "".join(texts)))
         return proposal
@@ -137,7 +141,7 @@ class ResponseLoop:
     def _backend_request(self) -> BackendRequest:
         request = self._request
         return BackendRequest(
-            model=request.model,
+            model=self._backend.name,
             history=self._conversation.history,
             instructions=request.instructions,
             tools=self._tools.backend_tools(
@@ -149,6 +153,7 @@ class ResponseLoop:
             max_output_tokens=request.max_output_tokens,
             temperature=request.temperature,
             top_p=request.top_p,
+            top_logprobs=request.logprob_count,
         )
 
     async def _carry_out(self, calls: list[ProposedCall]) -> bool:
@@ -158,13 +163,18 @@ class ResponseLoop:
             self._has_called = True
             tool = self._tools.client_tool(call.name)
             if tool is not None:
-                write_client_call(
-                    self._writer, call.name, call.arguments, is_freeform=tool.is_freeform
-                )
-                goes_on = False
+                goes_on = self._pass_on(call, tool) and goes_on
             else:
                 goes_on = await self._run_hosted(call) and goes_on
         return goes_on
+
+    def _pass_on(self, call: ProposedCall, tool: RequestTool) -> bool:
+        """Write a call for the client; True if the backend has to propose another one instead."""
+        fault = write_client_call(self._writer, tool, call.arguments)
+        if fault is None:
+            return False
+        self._calls_left -= 1
+        return self._refuse(call, fault)
 
     async def _run_hosted(self, call: ProposedCall) -> bool:
         self._calls_left -= 1

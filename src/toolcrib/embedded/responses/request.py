@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar, cast
 
@@ -18,24 +20,46 @@ from toolcrib.errors import ApiFault
 
 T = TypeVar("T")
 Item = dict[str, Any]
-_CONFIG: Final = ConfigDict(extra="forbid", strict=True)
+_CONFIG: Final = ConfigDict(extra="ignore", strict=True)
 
-Metadata = Annotated[dict[Annotated[str, MaxLen(64)], Annotated[str, MaxLen(512)]], MaxLen(16)]
-Included = Literal[
-    "file_search_call.results",
-    "web_search_call.results",
-    "web_search_call.action.sources",
-    "message.input_image.image_url",
-    "computer_call_output.output.image_url",
-    "code_interpreter_call.outputs",
-    "reasoning.encrypted_content",
+MAX_METADATA_VALUE: Final = 512
+Metadata = Annotated[
+    dict[Annotated[str, MaxLen(64)], Annotated[str, MaxLen(MAX_METADATA_VALUE)]], MaxLen(16)
 ]
-"""All values of the API but the token probabilities, which no backend reports."""
+INCLUDABLE: Final = frozenset(
+    {
+        "file_search_call.results",
+        "web_search_call.results",
+        "web_search_call.action.sources",
+        "message.input_image.image_url",
+        "message.output_text.logprobs",
+        "computer_call_output.output.image_url",
+        "code_interpreter_call.outputs",
+        "reasoning.encrypted_content",
+    }
+)
+"""The values of `include` that the API has."""
+MAX_LOGPROBS: Final = 20
+MAX_IGNORED: Final = 20
+"""Ignored parameters that a warning names."""
+_LONGEST_NAME: Final = 60
+_UNPRINTABLE: Final = re.compile(r"[^A-Za-z0-9_.-]")
+_TEXT_KEYS: Final = frozenset({"format", "verbosity"})
 
 UNSUPPORTED: Final = {
     "conversation": "use previous_response_id, or send the items again",
     "prompt": "there are no stored prompts here; send the instructions",
     "context_management": "send a shorter conversation, or ask for /responses/compact",
+    "messages": "this is the Responses API; send 'input'",
+    "functions": "this is the Responses API; send 'tools'",
+    "function_call": "this is the Responses API; send 'tool_choice'",
+    "response_format": "in the Responses API it is 'text.format'",
+    "max_tokens": "in the Responses API it is 'max_output_tokens'",
+    "max_completion_tokens": "in the Responses API it is 'max_output_tokens'",
+    "reasoning_effort": "in the Responses API it is 'reasoning.effort'",
+    "stop": "the Responses API has no stop sequences",
+    "logit_bias": "the Responses API has no logit bias",
+    "n": "a response is one answer; send the request again for another one",
 }
 """Parameters that are refused, because ignoring them would change the request's meaning."""
 
@@ -50,7 +74,7 @@ class TextOptions:
 
 @checked(frozen=True, config=_CONFIG)
 class ResponseRequest:
-    """The parameters of a request. An unknown one is an error."""
+    """The parameters of a request. An unknown one has no effect: see `ignored_parameters`."""
 
     model: str
     input: str | list[Item] = field(default_factory=list[Item])
@@ -59,7 +83,7 @@ class ResponseRequest:
     tool_choice: str | dict[str, Any] | None = None
     text: TextOptions | None = None
     previous_response_id: str | None = None
-    include: list[Included] | None = None
+    include: list[str] | None = None
     metadata: Metadata | None = None
     max_output_tokens: Annotated[int, Ge(1)] | None = None
     max_tool_calls: Annotated[int, Ge(1)] | None = None
@@ -79,8 +103,11 @@ class ResponseRequest:
     prompt_cache_retention: str | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
-    top_logprobs: Literal[0] | None = None
+    top_logprobs: Annotated[int, Ge(0), Le(MAX_LOGPROBS)] | None = None
     user: str | None = None
+    client_metadata: dict[str, Any] | None = None
+    access_programs: dict[str, Any] | None = None
+    moderation: dict[str, Any] | None = None
 
     @property
     def is_stored(self) -> bool:
@@ -91,6 +118,13 @@ class ResponseRequest:
     def items(self) -> list[Item]:
         """The input as items."""
         return items_of(self.input)
+
+    @property
+    def logprob_count(self) -> int | None:
+        """How many likely tokens are reported at each place; None without any probabilities."""
+        if self.top_logprobs or self.includes("message.output_text.logprobs"):
+            return self.top_logprobs or 0
+        return None
 
     def includes(self, what: str) -> bool:
         """Whether the request includes an optional part of the output."""
@@ -113,18 +147,51 @@ def read_request(body: object) -> ResponseRequest:
 def _refuse_unsupported(body: object) -> None:
     sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
     for name, instead in UNSUPPORTED.items():
-        if sent.get(name) is not None:
+        if sent.get(name) is not None and not (name == "n" and sent[name] == 1):
             raise invalid(f"'{name}' is not supported here: {instead}.", name, "unsupported_value")
+    if _blocks(sent.get("moderation")):
+        message = "No content is blocked here: leave out the moderation policies of mode 'block'."
+        raise invalid(message, "moderation.policy", "unsupported_value")
+
+
+def _blocks(moderation: object) -> bool:
+    """Whether a moderation has to keep content from the model or from the caller."""
+    policy = _member(moderation, "policy")
+    return any(
+        _member(_member(policy, side), "mode") not in (None, "score")
+        for side in ("input", "output")
+    )
+
+
+def _member(value: object, key: str) -> object:
+    return cast(dict[str, object], value).get(key) if isinstance(value, dict) else None
+
+
+def ignored_parameters(body: object, known: type[Any] = ResponseRequest) -> tuple[str, ...]:
+    """The names in a body that have no effect though the client may expect one. They come from
+    the client: they are cut and hold no character that could end a line or a header.
+    """
+    sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
+    has_effect = {field.name for field in fields(known)} - {"moderation"}
+    names = [key for key, value in sent.items() if value is not None and key not in has_effect]
+    included: object = sent.get("include")
+    if isinstance(included, list):
+        values = map(str, cast(list[object], included))
+        names += [f"include.{value}" for value in values if value not in INCLUDABLE]
+    text: object = sent.get("text")
+    if isinstance(text, dict):
+        names += [f"text.{key}" for key in cast(dict[str, Any], text) if key not in _TEXT_KEYS]
+    return tuple(_UNPRINTABLE.sub("?", name[:_LONGEST_NAME]) for name in names[:MAX_IGNORED])
 
 
 def read_body(adapter: TypeAdapter[T], body: object) -> T:
     """Validate a body, in which null means absent. Raises `ApiFault`."""
     if not isinstance(body, dict):
         raise invalid("The body must be a JSON object.")
-    fields = {k: v for k, v in cast(dict[str, Any], body).items() if v is not None}
+    sent = {k: v for k, v in cast(dict[str, Any], body).items() if v is not None}
     try:
         # pydantic accepts JSON text for strict dataclasses, but no dictionaries.
-        return adapter.validate_json(to_json(fields))
+        return adapter.validate_json(to_json(sent))
     except ValidationError as error:
         raise _fault_of(error) from None
     except (ValueError, RecursionError):
@@ -139,8 +206,6 @@ def _adapter() -> TypeAdapter[ResponseRequest]:
 def _fault_of(error: ValidationError) -> ApiFault:
     first = error.errors(include_url=False, include_input=False)[0]
     param = ".".join(map(str, first["loc"]))
-    if first["type"] == "unexpected_keyword_argument":
-        return invalid(f"Unknown parameter: '{param[:80]}'.", param, "unknown_parameter")
     if first["type"] == "missing":
         message = f"Missing required parameter: '{param}'."
         return invalid(message, param, "missing_required_parameter")
@@ -193,9 +258,9 @@ def _schema_format(config: dict[str, Any]) -> TextFormat:
 
 
 def new_response(
-    request: ResponseRequest, now: float, backend_metadata: dict[str, str]
+    request: ResponseRequest, now: float, model: str, provider_metadata: Mapping[str, str]
 ) -> dict[str, Any]:
-    """A new response without output. `backend_metadata` goes into its metadata."""
+    """A new response without output, by this model. `provider_metadata` goes into its metadata."""
     text: dict[str, Any] = {"format": read_format(request.text).resource}
     if request.text and request.text.verbosity:
         text["verbosity"] = request.text.verbosity
@@ -212,8 +277,8 @@ def new_response(
         "instructions": request.instructions,
         "max_output_tokens": request.max_output_tokens,
         "max_tool_calls": request.max_tool_calls,
-        "metadata": {**(request.metadata or {}), **backend_metadata},
-        "model": request.model,
+        "metadata": {**(request.metadata or {}), **provider_metadata},
+        "model": model,
         "output": [],
         "parallel_tool_calls": request.parallel_tool_calls is not False,
         "previous_response_id": request.previous_response_id,
@@ -229,7 +294,7 @@ def new_response(
         "text": text,
         "tool_choice": request.tool_choice if request.tool_choice is not None else "auto",
         "tools": [tool_resource(tool) for tool in request.tools or []],
-        "top_logprobs": 0,
+        "top_logprobs": request.top_logprobs or 0,
         "top_p": 1.0 if request.top_p is None else request.top_p,
         "presence_penalty": request.presence_penalty or 0.0,
         "frequency_penalty": request.frequency_penalty or 0.0,

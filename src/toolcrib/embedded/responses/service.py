@@ -10,20 +10,29 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never, cast, runtime_checkable
 
 from toolcrib.embedded.access import PROCESS_ACCESS
-from toolcrib.embedded.backend import BackendCall, BackendCallResult, BackendMessage, BackendRequest
+from toolcrib.embedded.backend import (
+    BackendCall,
+    BackendCallResult,
+    BackendMessage,
+    BackendRequest,
+    has_logprobs,
+    reads_images,
+)
 from toolcrib.embedded.faults import invalid
 from toolcrib.embedded.responses.compaction import compacted, read_compaction_request
+from toolcrib.embedded.responses.content import ContentResolver
 from toolcrib.embedded.responses.conversation import HistoryCache, RequestHistory, read_history
 from toolcrib.embedded.responses.loop import ResponseLoop
 from toolcrib.embedded.responses.repository import missing_response
 from toolcrib.embedded.responses.request import (
     Item,
     ResponseRequest,
+    ignored_parameters,
     new_response,
     read_format,
     read_request,
@@ -32,14 +41,16 @@ from toolcrib.embedded.responses.request import (
 )
 from toolcrib.embedded.responses.writer import FINAL, ActiveResponse, EventLog, ResponseWriter
 from toolcrib.embedded.tools.tool import RequestContext
-from toolcrib.embedded.web.image import ImageReader, fetch_images
+from toolcrib.embedded.web.image import fetch_images
 from toolcrib.errors import ApiFault
 
 if TYPE_CHECKING:
     from toolcrib.clock import Clock
-    from toolcrib.egress import EgressPolicy
     from toolcrib.embedded.access import ResourceAccess
     from toolcrib.embedded.backend import BackendInput, ModelBackend
+    from toolcrib.embedded.backend_names import BackendNames, ChosenBackend
+    from toolcrib.embedded.responses.compaction import CompactionRequest
+    from toolcrib.embedded.responses.content import ContentReader
     from toolcrib.embedded.responses.repository import ResponseRepository
     from toolcrib.embedded.responses.tools import HostedKinds
 
@@ -74,7 +85,7 @@ async def count_tokens(
         )
         return await backend.count(backend_request) + tools
     texts = [request.instructions] if request.instructions else []
-    images = sum(len(turn.images) for turn in turns if isinstance(turn, BackendMessage))
+    images = sum(len(turn.images) for turn in turns if not isinstance(turn, BackendCall))
     return estimate([*texts, *map(_text, turns)]) + PER_IMAGE * images + tools
 
 
@@ -104,17 +115,17 @@ class ResponseService:
 
     def __init__(
         self,
-        backends: Mapping[str, ModelBackend],
+        names: BackendNames,
         kinds: HostedKinds,
         repository: ResponseRepository,
         clock: Clock,
-        egress: EgressPolicy,
+        content: ContentReader,
     ) -> None:
-        self._backends = backends
+        self._names = names
         self._kinds = kinds
         self._repository = repository
         self._clock = clock
-        self._egress = egress
+        self._content = content
         self._active: dict[str, ActiveResponse] = {}
 
     async def recover(self) -> None:
@@ -139,23 +150,27 @@ class ResponseService:
         Without `is_answered` the backend is not called: the next response continues the input.
         """
         request = read_request(body)
-        backend = self._backend(request.model)
+        chosen = self._names.find(request.model)
+        backend = chosen.backend
+        warnings = _warnings(ignored_parameters(body), chosen)
+        _check_logprobs(request, backend)
         read_format(request.text)
         self._kinds.check(request)
         await self._kinds.check_resources(request, access)
-        history = await read_history(
-            self._repository, request.items, request.previous_response_id, access, recent
-        )
-        response = new_response(request, self._clock(), backend_metadata(backend))
+        content = self._content_of(access, backend)
+        history = await self._history(request, access, content, recent)
+        response = new_response(request, self._clock(), backend.name, backend_metadata(backend))
+        writer = ResponseWriter(response, EventLog())
+        for warning in warnings:
+            writer.warn(warning)
         if request.is_stored:
             await self._repository.begin(response, _request_of(body), history, access.owner)
-        writer = ResponseWriter(response, EventLog())
         writer.begin()
         context = RequestContext(writer, access, tuple(history.conversation.items))
         work = self._answered(context, backend, request, history) if is_answered else _unasked()
         answer_task = asyncio.create_task(work)
         task = asyncio.create_task(self._finish(writer, request, answer_task))
-        active = ActiveResponse(writer, history, answer_task, task, access.owner)
+        active = ActiveResponse(writer, history, answer_task, task, access.owner, warnings)
         self._active[response["id"]] = active
         return active
 
@@ -164,21 +179,17 @@ class ResponseService:
     ) -> dict[str, Any]:
         """Compact a conversation. Raises `ApiFault`."""
         request = read_compaction_request(body)
-        self._backend(request.model)
-        history = await read_history(
-            self._repository, request.items, request.previous_response_id, access
-        )
+        self._names.find(request.model)
+        history = await self._history(request, access, ContentResolver(self._content, access))
         return compacted(history, self._clock())
 
     async def count(self, body: object, access: ResourceAccess = PROCESS_ACCESS) -> int:
         """Count the input tokens of a request. Raises `ApiFault`."""
         sent = cast(dict[str, Any], body) if isinstance(body, dict) else {}
-        request = read_request({"model": next(iter(self._backends)), **sent})
-        backend = self._backend(request.model)
+        request = read_request({"model": self._names.backends[0].name, **sent})
+        backend = self._names.find(request.model).backend
         self._kinds.check(request)
-        history = await read_history(
-            self._repository, request.items, request.previous_response_id, access
-        )
+        history = await self._history(request, access, self._content_of(access, backend))
         return await count_tokens(backend, request, history.conversation.history)
 
     async def retrieve(
@@ -245,17 +256,19 @@ class ResponseService:
         access.check(active.owner, missing_response(response_id))
         return active
 
-    def _backend(self, model: str) -> ModelBackend:
-        backend = self._backends.get(model)
-        if backend is None:
-            have = ", ".join(sorted(self._backends))
-            raise ApiFault(
-                404,
-                f"The model '{model[:80]}' does not exist here; there is {have}.",
-                code="model_not_found",
-                param="model",
-            )
-        return backend
+    async def _history(
+        self,
+        request: ResponseRequest | CompactionRequest,
+        access: ResourceAccess,
+        content: ContentResolver,
+        recent: HistoryCache | None = None,
+    ) -> RequestHistory:
+        return await read_history(
+            self._repository, request.items, request.previous_response_id, access, content, recent
+        )
+
+    def _content_of(self, access: ResourceAccess, backend: ModelBackend) -> ContentResolver:
+        return ContentResolver(self._content, access, reads_images=reads_images(backend))
 
     async def _finish(
         self,
@@ -283,8 +296,9 @@ class ResponseService:
         request: ResponseRequest,
         history: RequestHistory,
     ) -> tuple[str, dict[str, Any]]:
-        if isinstance(backend, ImageReader):
-            await fetch_images(history.conversation.history, self._egress)
+        turns = history.conversation.history
+        if any(turn.images for turn in turns if not isinstance(turn, BackendCall)):
+            await fetch_images(turns, self._content.egress)
         async with AsyncExitStack() as stack:
             tools = await self._kinds.open(request, context, stack)
             return await ResponseLoop(
@@ -311,6 +325,26 @@ async def _outcome(
         case error:
             logger.error("response %s failed", writer.response["id"], exc_info=error)
             return "failed", {"error": _error("The provider failed; see its log.")}
+
+
+def _check_logprobs(request: ResponseRequest, backend: ModelBackend) -> None:
+    if request.logprob_count is not None and not has_logprobs(backend):
+        message = f"The model '{backend.name}' reports no token probabilities here: leave out "
+        raise invalid(
+            message + "'top_logprobs' and the include 'message.output_text.logprobs'.",
+            "top_logprobs" if request.top_logprobs else "include",
+            "unsupported_value",
+        )
+
+
+def _warnings(ignored: Sequence[str], chosen: ChosenBackend) -> tuple[str, ...]:
+    """What the client should know about its request, also written to the log."""
+    warnings = [] if chosen.warning is None else [chosen.warning]
+    if ignored:
+        warnings.append(f"ignored parameters: {', '.join(ignored)}")
+    for warning in warnings:
+        logger.warning("a request for a response: %s", warning)
+    return tuple(warnings)
 
 
 def backend_metadata(backend: ModelBackend) -> dict[str, str]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.embedded.database import new_id
 from toolcrib.embedded.responses.citations import CitationWriter, CitedText
 from toolcrib.embedded.responses.conversation import StoredItem
-from toolcrib.embedded.responses.request import Item
+from toolcrib.embedded.responses.request import MAX_METADATA_VALUE, Item
 
 if TYPE_CHECKING:
+    from toolcrib.embedded.backend import TokenLogprob
     from toolcrib.embedded.responses.conversation import RequestHistory
 
 
+WARNING_KEY: Final = "toolcrib_warning"
+"""The metadata of a response that says what had no effect, or which model answered."""
 FINAL: Final = frozenset({"completed", "failed", "incomplete", "cancelled"})
 _BY_PLACE: Final = "shell_call_command."
 """The only events that identify their item by its index alone."""
@@ -104,6 +107,14 @@ class ResponseWriter:
             "response.output_item.done", {"output_index": index, "item": copy.deepcopy(item)}
         )
 
+    def warn(self, warning: str) -> None:
+        """Name in the metadata what the client asked for and does not get."""
+        metadata: dict[str, str] = self.response["metadata"]
+        known = metadata.get(WARNING_KEY)
+        if known is None or warning not in known:
+            text = "; ".join(filter(None, [known, warning]))
+            metadata[WARNING_KEY] = text[:MAX_METADATA_VALUE]
+
     def end(self, status: str, now: float, **changes: Any) -> list[dict[str, Any]]:
         """Set the last state of the response and return its last events, not yet appended.
 
@@ -139,6 +150,7 @@ class ActiveResponse:
     answer_task: asyncio.Task[tuple[str, dict[str, Any]]]
     task: asyncio.Task[None]
     owner: str
+    warnings: tuple[str, ...] = ()
 
     async def stop(self) -> None:
         """Cancel the loop and wait until the response is stored."""
@@ -161,9 +173,17 @@ class MessageWriter:
         self._citer = citer
         self._index: int | None = None
         self._annotations: list[dict[str, Any]] = []
+        self._logprobs: list[TokenLogprob] = []
+        self._shown_logprobs = 0
 
-    def say(self, text: str) -> None:
-        """Append text."""
+    @property
+    def has_logprobs(self) -> bool:
+        """Whether the probabilities of some tokens are known."""
+        return bool(self._logprobs)
+
+    def say(self, text: str, logprobs: Sequence[TokenLogprob] = ()) -> None:
+        """Append text, with the probabilities of its tokens."""
+        self._logprobs += logprobs
         self._show(self._citer.feed(text))
 
     def end(self, status: str = "completed") -> None:
@@ -174,8 +194,9 @@ class MessageWriter:
         self._show(rest)
         index, text = self._index, self._citer.shown
         assert index is not None, "it was begun by showing its text"
-        part = _part(text, self._annotations)
-        self._writer.emit("output_text.done", index, content_index=0, text=text, logprobs=[])
+        part = _part(text, self._annotations, self._logprobs)
+        logprobs = [logprob_resource(each, has_bytes=False) for each in self._logprobs]
+        self._writer.emit("output_text.done", index, content_index=0, text=text, logprobs=logprobs)
         self._writer.emit("content_part.done", index, content_index=0, part=part)
         self._writer.finish_item(index, content=[part], status=status)
 
@@ -185,8 +206,14 @@ class MessageWriter:
                 return
             self._index = self._begin()
         if cited.text:
+            fresh = self._logprobs[self._shown_logprobs :]
+            self._shown_logprobs = len(self._logprobs)
             self._writer.emit(
-                "output_text.delta", self._index, content_index=0, delta=cited.text, logprobs=[]
+                "output_text.delta",
+                self._index,
+                content_index=0,
+                delta=cited.text,
+                logprobs=[logprob_resource(each, has_bytes=False) for each in fresh],
             )
         for annotation in cited.annotations:
             self._writer.emit(
@@ -212,13 +239,29 @@ class MessageWriter:
         return index
 
 
-def _part(text: str, annotations: list[dict[str, Any]]) -> dict[str, Any]:
+def _part(
+    text: str, annotations: list[dict[str, Any]], logprobs: Sequence[TokenLogprob] = ()
+) -> dict[str, Any]:
     return {
         "type": "output_text",
         "text": text,
         "annotations": list(annotations),
-        "logprobs": [],
+        "logprobs": [logprob_resource(each) for each in logprobs],
     }
+
+
+def logprob_resource(entry: TokenLogprob, *, has_bytes: bool = True) -> dict[str, Any]:
+    """The probability of a token as items show it, or without bytes as events do."""
+    return {
+        **_token(entry, has_bytes=has_bytes),
+        "top_logprobs": [_token(other, has_bytes=has_bytes) for other in entry.top],
+    }
+
+
+def _token(entry: TokenLogprob, *, has_bytes: bool) -> dict[str, Any]:
+    data = entry.token.encode() if entry.data is None else entry.data
+    shown: dict[str, Any] = {"token": entry.token, "logprob": entry.logprob}
+    return {**shown, "bytes": list(data)} if has_bytes else shown
 
 
 class ReasoningWriter:
@@ -246,22 +289,3 @@ class ReasoningWriter:
             self._index, content=[{"type": "reasoning_text", "text": self._text}]
         )
         self._index, self._text = None, ""
-
-
-def write_client_call(
-    writer: ResponseWriter, name: str, arguments: str, *, is_freeform: bool
-) -> None:
-    """Write a call that the client must run."""
-    call: dict[str, Any] = {"call_id": new_id("call"), "name": name}
-    if is_freeform:
-        item = {"id": new_id("ctc"), "type": "custom_tool_call", **call, "input": ""}
-        index = writer.add_item(item)
-        writer.emit("custom_tool_call_input.delta", index, delta=arguments)
-        writer.emit("custom_tool_call_input.done", index, input=arguments)
-        writer.finish_item(index, input=arguments)
-        return
-    base = {"id": new_id("fc"), "type": "function_call", "status": "in_progress"}
-    index = writer.add_item({**base, **call, "arguments": ""})
-    writer.emit("function_call_arguments.delta", index, delta=arguments)
-    writer.emit("function_call_arguments.done", index, arguments=arguments)
-    writer.finish_item(index, arguments=arguments, status="completed")

@@ -72,11 +72,13 @@ def bytes_to_read(filename: str, size: int) -> int:
     return size if is_pdf else min(size, 4 * MAX_CHARACTERS)
 
 
-def read_document(filename: str, data: bytes) -> Document:
-    """Read a file in the format that its name ends in. Raises `UnreadableDocument`."""
+def read_document(filename: str, data: bytes, *, marks_pages: bool = False) -> Document:
+    """Read a file in the format that its name ends in. With `marks_pages`, each page of a PDF
+    begins with a line `[page N]`. Raises `UnreadableDocument`.
+    """
     ending = PurePosixPath(filename).suffix.lower()
     if ending == ".pdf":
-        document = _pdf(data)
+        document = _pdf(data, marks_pages=marks_pages)
     elif ending in HTML:
         document = read_page(_decoded(data))
     elif ending in CSV:
@@ -266,7 +268,7 @@ class _CappedText:
         return iter(self._pieces)
 
 
-def _pdf(data: bytes) -> Document:
+def _pdf(data: bytes, *, marks_pages: bool) -> Document:
     try:
         from pypdf import PdfReader
         from pypdf.errors import PyPdfError
@@ -277,14 +279,18 @@ def _pdf(data: bytes) -> Document:
     try:
         reader = PdfReader(io.BytesIO(data))
         title = reader.metadata.title if reader.metadata else None
-        text = _CappedText()
-        for page in reader.pages:
+        text, has_words = _CappedText(), False
+        for number, page in enumerate(reader.pages, 1):
             if not text.is_empty:
                 text.add("\n\n")
-            text.add(page.extract_text())
+            if marks_pages:
+                text.add(f"[page {number}]\n")
+            words = page.extract_text()
+            has_words = has_words or (not words.isspace() and bool(words))
+            text.add(words)
             if text.is_full:
                 break
-        return Document(title, text.text)
+        return Document(title, text.text if has_words else "")
     except (PyPdfError, *_PDF_FAULTS) as error:
         raise UnreadableDocument(
             f"it is not a PDF that can be read: {type(error).__name__}"

@@ -79,13 +79,15 @@ class DocumentReader:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._backend: str | None = None
 
-    async def read(self, filename: str, path: Path, owner: str) -> Document:
+    async def read(
+        self, filename: str, path: Path, owner: str, *, marks_pages: bool = False
+    ) -> Document:
         """Read the file at `path` in the format that `filename` ends in, in a process of its own.
         Raises `UnreadableDocument`.
         """
         turn = self._turns.setdefault(owner, asyncio.Lock())
         async with turn, self._free, self.process() as process:
-            return await process.read(filename, path)
+            return await process.read(filename, path, marks_pages=marks_pages)
 
     @asynccontextmanager
     async def series(self) -> AsyncGenerator[DocumentSeries]:
@@ -158,14 +160,14 @@ class ReaderProcess:
         """The documents that it was given."""
         self.is_usable = True
 
-    async def read(self, filename: str, path: Path) -> Document:
+    async def read(self, filename: str, path: Path, *, marks_pages: bool = False) -> Document:
         """Read one document. Raises `UnreadableDocument`; the process may have ended then."""
         process = self._process
         self.count += 1
         self.is_usable = False
         try:
             async with asyncio.timeout(self._limits.seconds):
-                await _send(process, filename, path)
+                await _send(process, filename, path, marks_pages=marks_pages)
                 document = await _received(process)
         except TimeoutError:
             process.kill("wall_clock")
@@ -223,10 +225,11 @@ def _command(sandbox: Sandbox, limits: ReaderLimits) -> Command:
     )
 
 
-async def _send(process: Process, filename: str, path: Path) -> None:
+async def _send(process: Process, filename: str, path: Path, *, marks_pages: bool) -> None:
     with path.open("rb") as file:
         left = bytes_to_read(filename, os.fstat(file.fileno()).st_size)
-        header = {"filename": f"document{PurePosixPath(filename).suffix}", "bytes": left}
+        name = f"document{PurePosixPath(filename).suffix}"
+        header = {"filename": name, "bytes": left, "marks_pages": marks_pages}
         await process.send(json.dumps(header).encode() + b"\n")
         while left > 0:
             piece = await asyncio.to_thread(file.read, min(left, _PIECE))
@@ -272,15 +275,16 @@ def serve() -> None:
     os.nice(10)
     while line := requests.readline():
         request = json.loads(line)
-        header, text = _answer(request["filename"], requests.read(request["bytes"]))
+        data = requests.read(request["bytes"])
+        header, text = _answer(request["filename"], data, marks_pages=request["marks_pages"])
         answers.write(json.dumps(header).encode() + b"\n")
         answers.write(text)
         answers.flush()
 
 
-def _answer(filename: str, data: bytes) -> tuple[dict[str, Any], bytes]:
+def _answer(filename: str, data: bytes, *, marks_pages: bool) -> tuple[dict[str, Any], bytes]:
     try:
-        document = read_document(filename, data)
+        document = read_document(filename, data, marks_pages=marks_pages)
         text = document.text.encode("utf-8", "replace")
     except UnreadableDocument as error:
         return {"error": str(error)}, b""

@@ -54,8 +54,10 @@ class WebSearchKind:
         self._sources = sources
 
     def check(self, config: Mapping[str, Any], param: str) -> None:
-        """Raises `ApiFault`."""
-        if not self._sources:
+        """Raises `ApiFault`. A search without external access needs no source, because some clients
+        always send it: it finds nothing, and the model is told.
+        """
+        if not self._sources and config.get("external_web_access") is not False:
             raise invalid(
                 "This provider has no web source: configure a folder of pages or a "
                 "SearXNG endpoint.",

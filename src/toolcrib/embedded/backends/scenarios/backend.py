@@ -109,6 +109,11 @@ class ScriptedBackend:
         """The name of the scenario."""
         return self.scenario.name
 
+    @property
+    def reads_images(self) -> bool:
+        """Whether the scenario is written for images."""
+        return self.scenario.reads_images
+
     async def aclose(self) -> None:
         """Nothing to release."""
 

@@ -20,6 +20,8 @@ from toolcrib.embedded.backend import (
     BackendRequest,
     BackendText,
     ProposedCall,
+    has_logprobs,
+    reads_images,
 )
 from toolcrib.embedded.backends.scenarios.backend import UserTurn, steps_done, user_turns
 from toolcrib.embedded.backends.scenarios.expressions import Fact, Facts, filled_text
@@ -213,6 +215,16 @@ class ScenarioRecorder:
     def name(self) -> str:
         """The name of the recorded backend."""
         return self._backend.name
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether the recorded backend reads images."""
+        return reads_images(self._backend)
+
+    @property
+    def has_logprobs(self) -> bool:
+        """Whether the recorded backend reports probabilities, which are not recorded."""
+        return has_logprobs(self._backend)
 
     async def aclose(self) -> None:
         """Close the recorded backend."""

@@ -62,11 +62,14 @@ class ScriptedTurn:
 
 @checked(frozen=True, config=_CONFIG)
 class Scenario:
-    """A scenario. `name` is the model name that clients send."""
+    """A scenario. `name` is the model name that clients send. Requests with images are refused
+    unless `reads_images` says that the answers are written for them.
+    """
 
     name: str
     turns: Annotated[list[ScriptedTurn], MinLen(1)]
     about: str = ""
+    reads_images: bool = False
 
 
 def load_scenario(path: str | os.PathLike[str]) -> Scenario:
