@@ -247,3 +247,41 @@ async def test_code_that_raises_anything_changes_nothing(folder: Path) -> None:
     assert kept.value == "hello"
     assert mended.fault is None
     assert denied.failure.kind == "not_permitted"
+
+
+FEATURES = """
+from toolcrib.features import prompt, resource
+
+
+@resource("shop://hours")
+def hours() -> str:
+    return "HOURS"
+
+
+@prompt
+def greet_them(name: str) -> str:
+    return f"Greet {name}."
+"""
+
+
+async def test_resources_and_prompts_of_a_module_are_reloaded(folder: Path) -> None:
+    """They are collected as tools are, and taken away with the module that had them."""
+    (folder / "reload_tools.py").write_text(TOOLS + FEATURES, "utf-8")
+    async with running(folder) as (state, reload):
+        features = state.runtime.registry.features
+        before = [feature.key for feature in features.all]
+        state.write("reload_tools.py", TOOLS + FEATURES.replace("HOURS", "9 to 5"))
+        await reload.reload()
+        params = {
+            "session_id": state.session_id,
+            "name": "resources.read",
+            "arguments": {"uri": "shop://hours"},
+        }
+        read = await state.runtime.ask("tools.call", params)
+        state.write("reload_tools.py", TOOLS)
+        await reload.reload()
+        after = features.all
+
+    assert before == ["resource shop://hours", "prompt greet_them"]
+    assert read.text == "9 to 5"
+    assert after == []

@@ -14,6 +14,7 @@ from toolcrib.approval.tool_names import similar_name, unknown_names
 from toolcrib.errors import InvalidPolicy
 from toolcrib.tools.argument_names import ArgumentNames
 from toolcrib.tools.identity import Place
+from toolcrib.tools.rules import RESERVED_NAMES
 
 _COMMANDS = frozenset({"command", "cmd", "sql", "script"})
 _BRACKETS = re.compile(r"[\[\]{}]")
@@ -49,6 +50,7 @@ def cautions(policy: Policy) -> tuple[Caution, ...]:
 
 def unknown_tools(policy: Policy, known: Collection[str]) -> tuple[Caution, ...]:
     """The rules that name a tool which is not `known`, and so decide about nothing."""
+    known = {*known, *RESERVED_NAMES}
     return tuple(
         Caution(rule.id, f"no tool is named {unknown.name!r}{unknown.hint}", rule.line)
         for rule in rules_of_one_tool(policy)

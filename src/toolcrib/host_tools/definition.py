@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from toolcrib.errors import InvalidTool, UsageError
 from toolcrib.tools.identity import ToolRef, identity_of
 from toolcrib.tools.invoke import bind, is_async
-from toolcrib.tools.rules import check_callable
+from toolcrib.tools.rules import check_callable, check_free
 from toolcrib.tools.signature import check_positional, refuse_generators
 from toolcrib.tools.tool import Tool
 
@@ -104,6 +104,7 @@ class HostToolDefinition:
                 f"tool {self.name!r}: scope must be ToolScope.GLOBAL or ToolScope.SESSION, "
                 f"not {self.scope!r}"
             )
+        check_free(self.name)
         check_callable(self.name, "visible_when", self.visible_when)
         self._check_maker()
         tool, parameters = self._declared() if self.typed is None else self._retyped(self.typed)

@@ -1,7 +1,8 @@
-"""Host tools from Python modules: importing and reloading the modules, and registering their tools.
+"""Host tools from Python modules: importing and reloading the modules, and registering their tools,
+resources and prompts.
 
-A module's tools are those in its list `TOOLS`, or else its `@tool` functions, and those that its
-`setup_host_tools` registers.
+A module's tools are those in its list `TOOLS`, or else its `@tool`, `@resource` and `@prompt`
+functions, and those that its `setup_host_tools` registers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from toolcrib.tools.decorator import FunctionTool
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from toolcrib.features.decorator import AnyFeature
     from toolcrib.host_tools.definition import AnyTool
     from toolcrib.host_tools.registrations import Origin
     from toolcrib.host_tools.registry import HostToolRegistry
@@ -187,13 +189,15 @@ async def register_target(
     """
     with registry.all_or_nothing() as edits:
         registry.add_all([(tool, origin) for tool in tools_of(target)])
+        features = features_of(target)
+        registry.add_features(features, origin=origin)
         setup = _setup_of(target)
         if setup is not None:
             from toolcrib.host_tools.registry import tools_from
 
             with tools_from(origin):
                 await _call(setup, registry)
-        if not edits and not has_tools:
+        if not edits and not features and not has_tools:
             raise InvalidTool(_no_tools(setup))
         return tuple(dict.fromkeys(edit.key.name for edit in edits))
 
@@ -207,6 +211,30 @@ def tools_of(target: object) -> list[AnyTool]:
         return [target]
     is_list = isinstance(target, list | tuple)
     return _all_tools("the list", cast("object", target)) if is_list else []
+
+
+def features_of(target: object) -> list[AnyFeature]:
+    """The resources and prompts of a module, of a list of tools, or the one that the target is."""
+    listed = getattr(target, TOOLS_VARIABLE, None) if isinstance(target, ModuleType) else None
+    if isinstance(target, ModuleType) and listed is None:
+        members = cast("list[object]", list(vars(target).values()))
+        own = {id(each): each for each in members if _is_feature(each)}
+        return [each for each in own.values() if _module_of(each) == target.__name__]
+    entries = target if listed is None else listed
+    members = cast("Iterable[object]", entries) if isinstance(entries, Iterable) else [entries]
+    return [member for member in members if _is_feature(member)]
+
+
+def _is_feature(member: object) -> TypeGuard[AnyFeature]:
+    # A module that has one has imported this: a command that lists tools need not.
+    decorator: Any = sys.modules.get("toolcrib.features.decorator")
+    return decorator is not None and decorator.is_feature(member)
+
+
+def _module_of(feature: AnyFeature) -> str:
+    from toolcrib.features.decorator import as_feature
+
+    return as_feature(feature).function.__module__
 
 
 def _decorated(module: ModuleType) -> list[AnyTool]:
@@ -225,9 +253,10 @@ def _all_tools(owner: str, listed: object) -> list[AnyTool]:
         raise InvalidTool(f"{owner} must be a list of tools, not {type(listed).__name__}")
     tools: list[AnyTool] = []
     for index, member in enumerate(cast("Iterable[object]", listed)):
-        if not _is_tool(member):
+        if _is_tool(member):
+            tools.append(member)
+        elif not _is_feature(member):
             raise InvalidTool(f"{owner}[{index}] is {member!r}, which is not a tool")
-        tools.append(member)
     return tools
 
 
@@ -241,7 +270,7 @@ def _is_tool(value: object) -> TypeGuard[AnyTool]:
 
 def _setup_of(target: object) -> Setup | None:
     setup = getattr(target, SETUP_FUNCTION, None) if isinstance(target, ModuleType) else target
-    if setup is None or _is_tool(setup) or isinstance(setup, list | tuple):
+    if setup is None or _is_tool(setup) or _is_feature(setup) or isinstance(setup, list | tuple):
         return None
     if not callable(setup) or isinstance(setup, type):
         raise InvalidTool(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import InvalidTool, UsageError
+from toolcrib.features.decorator import AnyFeature, as_feature
+from toolcrib.features.registry import FeatureRegistry
 from toolcrib.host_tools.availability import (
     AvailabilityQuery,
     AvailableTool,
@@ -45,6 +47,8 @@ class HostToolRegistry:
     """
 
     def __init__(self) -> None:
+        self.features = FeatureRegistry()
+        """The resources and prompts of the application."""
         self._registrations = Registrations()
         self._handlers: dict[str, SessionHandlers] = {}
         self._lock = threading.Lock()
@@ -88,6 +92,12 @@ class HostToolRegistry:
         self._registrations.edit(
             (), [self._registration(tool, None, False, origin) for tool, origin in tools]
         )
+
+    def add_features(self, features: Iterable[AnyFeature], *, origin: Origin | None = None) -> None:
+        """Add resources and prompts for all sessions: all of them or, on an error, none."""
+        origin = origin or _ORIGIN.get()
+        group = None if origin is None else origin.group
+        self.features.add(map(as_feature, features), group)
 
     async def register_or_replace(
         self,
@@ -135,17 +145,19 @@ class HostToolRegistry:
 
         Raises `DuplicateTool`, and then nothing has changed.
         """
-        new = source._visible(None)
+        new, groups = source._visible(None), set(groups)
         with self._registrations.writing():
             with self._registrations.reading() as table:
-                old = {each.key: each for group in set(groups) for each in table.of_group(group)}
+                old = {each.key: each for group in groups for each in table.of_group(group)}
             replacements = [
                 each.replacing(old[each.key])
                 if each.key in old
                 else self._registration(each.definition, None, each.override, each.origin)
                 for each in new
             ]
-            return self._registrations.edit(old, replacements)
+            with self.features.all_or_nothing():
+                self.features.adopt(groups, source.features)
+                return self._registrations.edit(old, replacements)
 
     def get(self, name: str, *, session_id: str | None = None) -> HostToolDefinition | None:
         """The definition of that name that a session sees; without a session, the shared one."""
@@ -231,12 +243,14 @@ class HostToolRegistry:
         """
         return self._registrations.subscribe(listener)
 
-    def all_or_nothing(self) -> AbstractContextManager[Sequence[RegistrationEdit]]:
+    @contextmanager
+    def all_or_nothing(self) -> Generator[Sequence[RegistrationEdit]]:
         """Roll back what a `with` block registers, replaces or unregisters if the block raises.
 
-        The block gets the list of its own edits, which grows as it goes on.
+        The block gets the list of its own edits of tools, which grows as it goes on.
         """
-        return self._registrations.all_or_nothing()
+        with self.features.all_or_nothing(), self._registrations.all_or_nothing() as edits:
+            yield edits
 
     @contextmanager
     def replacing(self) -> Generator[None]:
@@ -248,7 +262,8 @@ class HostToolRegistry:
         added: list[Registration] = []
         token = self._collected.set(added)
         try:
-            yield
+            with self.features.replacing(), self.features.all_or_nothing():
+                yield
         finally:
             self._collected.reset(token)
         with self._registrations.writing():
@@ -262,9 +277,11 @@ class HostToolRegistry:
     def borrowed(self) -> Generator[None]:
         """Remove at the end of the block what was added for all sessions meanwhile."""
         before = {registration.key for registration in self._visible(None)}
+        features = self.features.all
         try:
             yield
         finally:
+            self.features.remove(each for each in self.features.all if each not in features)
             added = {registration.key for registration in self._visible(None)} - before
             self._registrations.edit(added, ())
 

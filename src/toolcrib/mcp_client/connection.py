@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import anyio
 
 from toolcrib._version import __version__
 from toolcrib.errors import ConnectionLost
+from toolcrib.features.registry import PROMPTS_CHANGED, RESOURCES_CHANGED, FeatureChange
 from toolcrib.mcp_client.child import child_streams
 from toolcrib.mcp_client.config import ServerEndpoint, ServerProgram
 from toolcrib.mcp_client.elicitation import AskingCall, ServerQuestions
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from toolcrib.mcp_client.config import ConnectionTiming
     from toolcrib.mcp_client.sdk_internals import TransportStreams
 
+
+T = TypeVar("T")
 
 _REVISIONS: Final = ("2025-11-25", "2026-07-28")
 _WITH_PING: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -123,6 +126,16 @@ MAX_PAGES: Final = 100
 """The maximum number of pages of tools that are requested."""
 
 
+_LIST_CHANGES: Final[Mapping[str, FeatureChange | None]] = {
+    **dict.fromkeys(("ToolListChangedNotification", "ToolsListChanged")),
+    **dict.fromkeys(("PromptListChangedNotification", "PromptsListChanged"), PROMPTS_CHANGED),
+    **dict.fromkeys(("ResourceListChangedNotification", "ResourcesListChanged"), RESOURCES_CHANGED),
+}
+"""By the classes of both revisions, which are imported with the first connection only; None for
+tools."""
+_UPDATES: Final = ("ResourceUpdatedNotification", "ResourceUpdated")
+
+
 class Connection:
     """The connection of a mounted server. The task that opened it owns it; calls may come from any
     task of the same event loop.
@@ -141,6 +154,32 @@ class Connection:
         self._tool_filter = tool_filter
         self._end = end
         self._wake = wake
+        self.on_event: Callable[[FeatureChange], None] = lambda change: None
+        """Called when the server says that its resources or prompts changed."""
+
+    @property
+    def capabilities(self) -> mcp_types.ServerCapabilities:
+        """What the server said that it has."""
+        return self._client.server_capabilities
+
+    async def ask(
+        self, ask: Callable[[Client], Awaitable[T]], asking: AskingCall | None = None
+    ) -> T:
+        """Ask the server something else than a tool, with questions as in `call`."""
+        with self._questions.of(asking) if asking is not None else nullcontext():
+            return await ask(self._client)
+
+    def hear(self, message: object) -> None:
+        """Take a notification of the server."""
+        if type(message).__name__ in _LIST_CHANGES:
+            kind = _LIST_CHANGES[type(message).__name__]
+            if kind is None:
+                self._wake.set()
+            else:
+                self.on_event(kind)
+        elif type(message).__name__ in _UPDATES:
+            event: Any = message
+            self.on_event(FeatureChange("updated", getattr(event, "uri", None) or event.params.uri))
 
     @property
     def program(self) -> str | None:
@@ -237,13 +276,17 @@ class Connection:
         from mcp import MCPError
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
-        capability = self._client.server_capabilities.tools
-        if capability is None or not capability.list_changed:
+        wanted: dict[str, Any] = {
+            f"{kind}_list_changed": True
+            for kind in ("tools", "prompts", "resources")
+            if getattr(getattr(self.capabilities, kind), "list_changed", False)
+        }
+        if not wanted:
             return
         try:
-            async with self._client.listen(tools_list_changed=True) as changes:
-                async for _ in changes:
-                    self._wake.set()
+            async with self._client.listen(**wanted) as changes:
+                async for change in changes:
+                    self.hear(change)
         except (MCPError, ListenNotSupportedError):
             # The server does not allow it; its tools are listed again after a reconnection.
             return
@@ -260,8 +303,12 @@ async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
     wake = asyncio.Event()
     end, tool_filter, questions = ConnectionEnd(wake), InvalidToolFilter(), ServerQuestions()
 
+    connection: Connection | None = None
+
     async def on_message(message: object) -> None:
-        if isinstance(message, mcp_types.ToolListChangedNotification):
+        if connection is not None:
+            connection.hear(message)
+        elif isinstance(message, mcp_types.ToolListChangedNotification):
             wake.set()
 
     client = Client(
@@ -277,7 +324,8 @@ async def connect(endpoint: ServerEndpoint) -> AsyncGenerator[Connection]:
             # The SDK would check results against the server's own schema in pure Python, in time
             # that the server chooses. The executor checks them, within bounds.
             client.session.validate_tool_result = _accept
-            yield Connection(client, tool_filter, end, wake, questions)
+            connection = Connection(client, tool_filter, end, wake, questions)
+            yield connection
     except Exception as error:
         raise ConnectionLost(end.reason or end.hint) from error
 

@@ -27,6 +27,7 @@ from toolcrib.mcp_client.elicitation import AskingCall
 from toolcrib.mcp_client.errors import call_failure, connection_fault
 from toolcrib.mcp_client.load import ServerLoad
 from toolcrib.mcp_client.pins import PinCheck
+from toolcrib.mcp_client.remote_features import RemoteFeatures
 from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_result, without_secrets
 from toolcrib.mcp_client.server_history import ServerHistory
 from toolcrib.mcp_client.sign_in_tool import SignInNotice, is_notice, sign_in_tools
@@ -82,6 +83,9 @@ class MountedServer:
         self.config = config
         self.source = source
         self.tools = RemoteTools()
+        self.features = RemoteFeatures(config, source, self.load)
+        self.features.check_credential = self._check_credential
+        """Its resources and prompts."""
         self.fault: str | None = "it is being connected to"
         self._was_away = False
         """Whether somebody was told that it is not connected."""
@@ -116,6 +120,7 @@ class MountedServer:
         """End the connection, and the server's program if there is one. Running calls fail."""
         self._is_closed = True
         self._was_attempted.set()
+        self.features.disconnected()
         if self._task is None:
             return
         if self._connection is not None:
@@ -175,6 +180,7 @@ class MountedServer:
             self._check_credential(started)
             tool = context.tool_name
             raise call_failure(error, self._name, tool, connection, self._scrubber) from error
+        self.features.note_links(context.session_id, answer.content)
         result = tool_result(answer, context.tool_name, self.config.terms.max_output_chars)
         return without_secrets(result, self._scrubber)
 
@@ -274,6 +280,7 @@ class MountedServer:
             self.history.note_connected(self._program(connection))
         self.tools, self._connection, self.fault = tools, connection, None
         self._identity = identity
+        self.features.connected(connection, identity, self._scrubber)
         if is_change:
             self._notify()
 
@@ -302,6 +309,7 @@ class MountedServer:
     def _disconnected(self, fault: str, *, is_final: bool = False) -> None:
         is_change = not self._is_closed and (self.fault != fault or self._connection is not None)
         self._connection, self.fault = None, fault
+        self.features.disconnected()
         how = None if self._credential is None else self._credential.how_to_sign_in
         if how is not None and not self.tools.served:
             notice = SignInNotice(self.config.name, how)

@@ -19,6 +19,7 @@ from toolcrib.mcp_client.pins import as_pinned
 from toolcrib.mcp_client.tool_terms import under_terms
 from toolcrib.tools.identity import canonical_json
 from toolcrib.tools.prepared_tool import prepare
+from toolcrib.tools.rules import check_free
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ def tool_from_mcp(
     make_handler: HandlerFactory,
 ) -> tuple[Tool[Any, Any], str]:
     """A server's tool as a `Tool`, and the digest of its declaration. Raises `InvalidTool`."""
+    check_free(name)
     schema = as_draft_2020_12(mcp_tool.input_schema)
     description = _description(mcp_tool)
     digest = sha256(canonical_json([name, description, schema, mcp_tool.output_schema])).hexdigest()

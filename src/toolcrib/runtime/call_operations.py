@@ -9,10 +9,11 @@ from pydantic_core import from_json
 from toolcrib.approval.tool_names import did_you_mean
 from toolcrib.calls.tool_table import is_visible
 from toolcrib.errors import Refused, UsageError
+from toolcrib.features.declaration import FEATURE_TOOLS, missing_feature
 from toolcrib.ledger.encoding import encode_value, plain_facts
 from toolcrib.runtime.messages import ArtifactPage, CallResult, OneArtifact, ToolFacts, Tools
 from toolcrib.session.artifacts import Artifacts
-from toolcrib.tools.prepared_tool import is_available
+from toolcrib.tools.prepared_tool import is_available, prepare
 
 if TYPE_CHECKING:
     from toolcrib.approval.caller import Caller
@@ -94,6 +95,9 @@ def tools_of(live: LiveSession, category: str | None, caller: Caller) -> Tools:
 
 def tool_of(live: LiveSession, name: str, caller: Caller) -> ToolFacts:
     """One tool. Raises `Refused` (not_found)."""
+    if name in FEATURE_TOOLS and live.tools.is_wanted(name):
+        # No list has it; what reads go through is no secret.
+        return tool_facts(live, prepare(missing_feature(name)))
     tool = live.executor.tools.get(name) or live.hosted.get(name)
     if tool is None or not is_available(tool.tool) or not is_visible(tool.tool, caller):
         reason = live.unavailable_to(caller).get(name)

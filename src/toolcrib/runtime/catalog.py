@@ -67,7 +67,7 @@ class ToolCatalog:
     ) -> None:
         self.config = config
         self.store = store
-        self._registry = registry
+        self.registry = registry
         self._served = served
         self.sessions = sessions
         self._prepared: dict[int, PreparedTool] = {}
@@ -86,7 +86,7 @@ class ToolCatalog:
         than auditors see those of their own open sessions.
         """
         fresh: dict[int, PreparedTool] = {}
-        hosts = self._registry.shared()
+        hosts = self.registry.shared()
         others = {*self._served.of_toolsets, *self._served.hosted}
         taken = others | {each.definition.name for each in hosts}
         listed = [

@@ -10,6 +10,7 @@ from pydantic_core import from_json, to_json
 
 from toolcrib.errors import CallEnded, ClientGone, InvalidTool, Refused
 from toolcrib.tools.prepared_tool import prepare
+from toolcrib.tools.rules import check_free
 from toolcrib.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -187,6 +188,7 @@ def update_client_tools(live: LiveSession, declared: Sequence[ClientTool], who: 
 
 def _validated(declared: ClientTool) -> Tool[Any, Any]:
     try:
+        check_free(declared.name)
         tool = client_tool(declared)
         prepare(tool)
     except InvalidTool as error:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from toolcrib.approval.question import Responder
     from toolcrib.calls.hooks import Hooks
     from toolcrib.calls.outcome import Limits
+    from toolcrib.features.decorator import AnyFeature
     from toolcrib.host_tools.definition import AnyTool
     from toolcrib.host_tools.registry import HostToolRegistry
     from toolcrib.mcp_client.config import McpServerConfig
@@ -50,6 +51,8 @@ class RuntimeConfig:
     """None is `toolcrib.host_tools.host_tool_registry`, the default one."""
     tools: Sequence[AnyTool] = ()
     """Tools that every session gets, in the place of a `host_tool_registry`."""
+    features: Sequence[AnyFeature] = ()
+    """Resources and prompts for MCP clients, beside `tools` in the place of a registry."""
     toolsets: Sequence[Toolset] = ()
     """Toolsets whose tools every session gets, with the hooks and the way of running of each."""
     hosted_tools: Sequence[Tool[Any, Any]] = ()
@@ -120,8 +123,9 @@ class RuntimeConfig:
         return _SHARED_IDLE_SECONDS if is_shared and is_default else self.idle_seconds
 
     def __post_init__(self) -> None:
-        if self.tools and self.host_tool_registry is not None:
-            raise UsageError("give tools, or a host_tool_registry that has them, not both")
+        for name in ("tools", "features"):
+            if getattr(self, name) and self.host_tool_registry is not None:
+                raise UsageError(f"give {name}, or a host_tool_registry that has them, not both")
         for name in ("max_turns", "max_sessions", "event_backlog", "max_payload_bytes"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be 1 or more")

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import (
-    Awaitable,
-    Callable,
     Collection,
     Generator,
     Iterable,
@@ -17,16 +15,19 @@ from collections.abc import (
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.adapters.turn_tools import Governance
 from toolcrib.calls.executor import Executor
 from toolcrib.calls.hooks import Hooks, PreReply
 from toolcrib.calls.lifecycle import HookedSession, refusal_of, tell_hooks
 from toolcrib.errors import CallEnded, Refused, UsageError
+from toolcrib.features.declaration import FEATURE_TOOLS
 from toolcrib.runtime.event_reader import EventReader
 from toolcrib.runtime.messages import ResumeSession
 from toolcrib.runtime.partial_reply import PartialReplies
+from toolcrib.runtime.session_features import SessionFeatures
+from toolcrib.runtime.turn_slot import TurnSlot
 from toolcrib.store.store import ask_store
 from toolcrib.tools.prepared_tool import is_available
 
@@ -36,80 +37,13 @@ if TYPE_CHECKING:
     from toolcrib.calls.outcome import Outcome
     from toolcrib.host_tools.session_tools import SessionTools
     from toolcrib.runtime.client_tools import ClientCalls
-    from toolcrib.runtime.config import RuntimeConfig, WhenBusy
+    from toolcrib.runtime.config import RuntimeConfig
+    from toolcrib.runtime.features import Features
     from toolcrib.runtime.messages import CreateSession
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.served_tools import ServedTools
     from toolcrib.session.session import Session
     from toolcrib.tools.audience import Audience
-
-
-T = TypeVar("T")
-
-MAX_QUEUED: Final = 32
-"""How many turns may be queued behind the running one."""
-
-
-class TurnSlot:
-    """Runs the turns of one session one after the other. `when_busy` says what becomes of a turn
-    that comes while another runs: refused, queued, or run in place of all others.
-    """
-
-    def __init__(self) -> None:
-        self._free = asyncio.Lock()
-        self._turns: list[asyncio.Task[Any]] = []
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a turn is running or queued."""
-        return bool(self._turns)
-
-    async def run(self, work: Callable[[], Awaitable[T]], when_busy: WhenBusy) -> T | None:
-        """Run a turn; None when it was cancelled. Cancelling the wait does not cancel the turn."""
-        if self._turns:
-            self._admit(when_busy)
-        task = asyncio.ensure_future(self._in_turn(work))
-        # Here and not when the task starts: of two turns in one tick, the second finds it busy.
-        self._turns.append(task)
-        task.add_done_callback(self._turns.remove)
-        await asyncio.wait([task])
-        return None if task.cancelled() else task.result()
-
-    async def cancel(self) -> bool:
-        """Cancel the running turn and wait for its end; False when there is none."""
-        if not self._turns:
-            return False
-        running = self._turns[0]
-        running.cancel()
-        await asyncio.wait([running])
-        return True
-
-    def cancel_all(self) -> list[asyncio.Task[Any]]:
-        """Cancel every turn, and return the tasks that have yet to end."""
-        turns = list(self._turns)
-        for task in turns:
-            task.cancel()
-        return turns
-
-    def _admit(self, when_busy: WhenBusy) -> None:
-        match when_busy:
-            case "reject":
-                raise Refused(
-                    "busy",
-                    "the session is answering another prompt; wait for it, cancel it, or send "
-                    "when_busy: enqueue",
-                )
-            case "enqueue":
-                if len(self._turns) > MAX_QUEUED:
-                    raise Refused("busy", f"the session has {MAX_QUEUED} queued prompts already")
-            case "interrupt":
-                self.cancel_all()
-            case _:
-                assert_never(when_busy)
-
-    async def _in_turn(self, work: Callable[[], Awaitable[T]]) -> T:
-        async with self._free:
-            return await work()
 
 
 def session_hooks(hooks: Hooks | None, inner: Mapping[str, Hooks]) -> Hooks:
@@ -198,9 +132,19 @@ class LiveSession:
         self.hosted = served.hosted
         """The tools of the provider that its prompts offer, by name."""
         self._hooks = session_hooks(config.hooks, served.hooks)
-        self.executor = Executor(
-            session,
-            tools.for_executor,
+        self.executor = self._make_executor(tools.for_executor)
+        self._features: SessionFeatures | None = None
+        tools.follow(self.executor)
+        self._calls: set[asyncio.Task[Any]] = set()
+        """The tasks of calls without a model."""
+        self._readers: set[EventReader] = set()
+        self._decision = asyncio.Event()
+
+    def _make_executor(self, tools: Iterable[Any]) -> Executor:
+        config = self._config
+        return Executor(
+            self.session,
+            tools,
             hooks=self._hooks,
             policy=config.policy,
             approver=config.approver,
@@ -210,11 +154,16 @@ class LiveSession:
             bind_to=config.bind_to,
             is_policy_checked=True,
         )
-        tools.follow(self.executor)
-        self._calls: set[asyncio.Task[Any]] = set()
-        """The tasks of calls without a model."""
-        self._readers: set[EventReader] = set()
-        self._decision = asyncio.Event()
+
+    def serve(self, features: Features) -> None:
+        """Let calls of the tools behind resources and prompts read these."""
+        if self._features is None:
+            self._features = SessionFeatures(
+                self.session,
+                features,
+                lambda tool: self._make_executor([tool]),
+                lambda name: self.tools.is_wanted(name),
+            )
 
     @property
     def is_in_use(self) -> bool:
@@ -307,8 +256,13 @@ class LiveSession:
         task = asyncio.current_task(self._loop)
         assert task is not None, "an operation runs in a task of the loop of its session"
         self._calls.add(task)
+        executor = self.executor
         try:
-            return await self.executor.call(
+            if name in FEATURE_TOOLS and self._features is not None:
+                executor, arguments = await self._features.executor(
+                    name, arguments, call_id, caller
+                )
+            return await executor.call(
                 name, arguments, call_id=call_id, is_new_id=is_new_id, caller=caller
             )
         except UsageError as error:
@@ -324,6 +278,8 @@ class LiveSession:
         )
         self.executor.responder = config.responder
         self._config, self._hooks = config, hooks
+        if self._features is not None:
+            self._features.reconfigure()
 
     def governance(self, names: Collection[str], caller: Caller) -> Governance:
         """The governance of the calls of a prompt that declares the tools `names`."""

@@ -8,7 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from toolcrib.errors import DuplicateTool, InvalidTool
 from toolcrib.ledger.prompt_events import ToolWithheld
@@ -25,7 +25,9 @@ from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
     from toolcrib.egress import EgressPolicy
+    from toolcrib.features.registry import FeatureChange
     from toolcrib.mcp_client.config import ConnectionTiming, McpServerConfig
+    from toolcrib.mcp_client.remote_features import RemoteFeatures
     from toolcrib.mcp_client.server_credentials import ServerCredentials
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.session.session import Session
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from toolcrib.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
+
+FeatureListener: TypeAlias = "Callable[[RemoteFeatures, FeatureChange], None]"
+"""Called with the features of a server, and what changed."""
 
 FIRST_SECONDS: Final = 20.0
 """How long a session waits for servers that have not connected yet."""
@@ -78,6 +83,7 @@ class MountedServers:
     ) -> None:
         self._live_sessions = live_sessions
         self._timing = timing
+        self._feature_listeners: dict[object, FeatureListener] = {}
         self._credentials = credentials
         self._configs = tuple(configs)
         self.personal = PrincipalServers(self._server)
@@ -87,6 +93,7 @@ class MountedServers:
         self._is_closed = False
         self._own: dict[str, list[MountedServer]] = {}
         self._session_tools: dict[str, SessionServerTools] = {}
+        self._owners: dict[str, str | None] = {}
         self._attempts = [_connect(server) for server in self._shared]
         self._ready_deadline = asyncio.get_running_loop().time() + FIRST_SECONDS
 
@@ -129,6 +136,11 @@ class MountedServers:
         """The servers that clients brought, by the session that has them."""
         return {session_id: tuple(servers) for session_id, servers in self._own.items()}
 
+    def of_session(self, session_id: str) -> Sequence[MountedServer]:
+        """The servers that a session has, in the order in which their names count."""
+        personal = self.personal.of(self._owners.get(session_id))
+        return (*self._shared, *personal, *self._own.get(session_id, ()))
+
     def faults(self) -> dict[str, str | None]:
         """Why each server of the runtime cannot be called now; None for one that can."""
         return {server.config.name: server.fault for server in self._shared}
@@ -164,6 +176,9 @@ class MountedServers:
                     server.history.follow(old.history, old.tools, server.tools)
             for live in self._live_sessions():
                 self._try_refresh(live)
+            for server in before:
+                if server not in servers:
+                    server.features.removed()
             await _close(server for server in before if server not in servers)
 
     async def close(self) -> None:
@@ -186,6 +201,7 @@ class MountedServers:
         self, session: Session, taken: Collection[str], is_wanted: Callable[[str], bool]
     ) -> SessionServerTools:
         """The server tools of a session that opens. Names in `taken` belong to other tools."""
+        self._owners[session.session_id] = session.owner
         self.personal.enter(session.owner, session.session_id)
         server_tools = self._tools_for(session.session_id, session.owner, taken, is_wanted)
         self._session_tools[session.session_id] = server_tools
@@ -214,6 +230,8 @@ class MountedServers:
             )
             for config in configs
         ]
+        for server in servers:
+            self._follow_features(server)
         self._own.setdefault(session_id, []).extend(servers)
         await _wait([_connect(server) for server in servers], FIRST_SECONDS)
         self.refresh(live)
@@ -221,6 +239,7 @@ class MountedServers:
     async def unmount(self, session_id: str) -> None:
         """Close the servers of a session that has ended."""
         self._session_tools.pop(session_id, None)
+        self._owners.pop(session_id, None)
         self.personal.leave(session_id)
         await _close(self._own.pop(session_id, []))
 
@@ -273,7 +292,7 @@ class MountedServers:
             # A server whose variable is missing says so when it is to be connected.
             with suppress(InvalidTool):
                 credential = self._credentials().credential_for(config, principal)
-        return MountedServer(
+        server = MountedServer(
             config,
             source,
             self._changed,
@@ -282,6 +301,27 @@ class MountedServers:
             principal=principal,
             credential=credential,
         )
+        self._follow_features(server)
+        return server
+
+    def follow_features(self, listener: FeatureListener) -> Callable[[], None]:
+        """Call `listener` when resources or prompts of a server changed; returns the function that
+        ends it.
+        """
+        token = object()
+        self._feature_listeners[token] = listener
+
+        def end() -> None:
+            self._feature_listeners.pop(token, None)
+
+        return end
+
+    def _follow_features(self, server: MountedServer) -> None:
+        def hear(change: FeatureChange) -> None:
+            for listener in list(self._feature_listeners.values()):
+                listener(server.features, change)
+
+        server.features.on_change = hear
 
     def _tools_for(
         self,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toolcrib.approval.policy_lint import rules_of_one_tool
 from toolcrib.approval.tool_names import check_names
 from toolcrib.errors import Refused, UsageError
+from toolcrib.features.declaration import FEATURE_TOOLS
 
 if TYPE_CHECKING:
     from toolcrib.runtime.config import RuntimeConfig
@@ -42,6 +43,7 @@ class NameCheck:
         """Raise `Refused` (invalid) for an unknown name in the tools that a client allows or
         denies.
         """
+        known = {*known, *FEATURE_TOOLS}
         for setting, names in (
             ("denied_tools", params.denied_tools),
             ("allowed_tools", params.allowed_tools or ()),
@@ -58,7 +60,7 @@ class NameCheck:
                 raise Refused("invalid", f"session.create: {error}") from None
 
     def _check(self, known: Collection[str]) -> None:
-        config = self._config
+        config, known = self._config, {*known, *FEATURE_TOOLS}
         for setting, names in _settings(config):
             check_names(
                 setting,

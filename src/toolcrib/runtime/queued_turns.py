@@ -13,10 +13,10 @@ from pydantic_core import to_json
 
 from toolcrib.errors import Refused
 from toolcrib.runtime.idempotency import MAX_KEY_CHARS, key_conflict
-from toolcrib.runtime.live_session import MAX_QUEUED
 from toolcrib.runtime.prompt_operations import ANSWER_KINDS, NO_AGENT, answer_among
 from toolcrib.runtime.session_setup import OPEN_PROMPT
 from toolcrib.runtime.turn_messages import TurnOutcome, read_outcome, read_request, turn_request
+from toolcrib.runtime.turn_slot import MAX_QUEUED
 from toolcrib.store.shared_store import QueuedTurn
 from toolcrib.store.store import ask_store
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.calls.tool_table import check_rules
 from toolcrib.errors import LeaseLost, Refused, SessionNotFound, SessionNotHere, UsageError
+from toolcrib.features.declaration import missing_features
 from toolcrib.host_tools.registry import HostToolRegistry, host_tool_registry
 from toolcrib.runtime.catalog import ToolCatalog
 from toolcrib.runtime.chat import ChatOperations
@@ -192,7 +193,7 @@ class Runtime(ChatOperations):
         names, served = NameCheck(config), served_tools(config)
         names.at_start(self.registry.names() | served.names)
         if config.policy is not None:
-            tools = [*self.registry.list_tools(), *served.of_toolsets.values()]
+            tools = [*self.registry.list_tools(), *served.of_toolsets.values(), *missing_features()]
             check_rules(config.policy, map(prepare, tools))
         return names, served
 
@@ -470,11 +471,12 @@ def _notifications(config: RuntimeConfig, store: Store) -> NotificationWatch | N
 
 def _registry(config: RuntimeConfig) -> HostToolRegistry:
     """The registry that is served: the one given, one of the tools given, or the default one."""
-    if not config.tools:
+    if not config.tools and not config.features:
         registry = config.host_tool_registry
         return host_tool_registry if registry is None else registry
     own = HostToolRegistry()
     own.add_all((tool, None) for tool in config.tools)
+    own.add_features(config.features)
     return own
 
 

@@ -9,6 +9,7 @@ from pydantic_core import to_json
 
 from toolcrib._version import __version__
 from toolcrib.errors import Refused
+from toolcrib.features.declaration import FEATURE_TOOLS
 from toolcrib.ledger.event_kinds import ALL_EVENTS, PASSING
 from toolcrib.ledger.prompt_events import PromptStarted
 from toolcrib.runtime import (
@@ -18,6 +19,7 @@ from toolcrib.runtime import (
 from toolcrib.runtime.approval_service import ApprovalService
 from toolcrib.runtime.audit_messages import Calls, ListCalls, ListRecords, Records, SumCalls, Sums
 from toolcrib.runtime.event_reader import GAP, EventReader, event_page
+from toolcrib.runtime.features import Features
 from toolcrib.runtime.idempotency import about_key, with_keyed_call_id, with_keyed_session_id
 from toolcrib.runtime.inbox_watch import InboxWatch
 from toolcrib.runtime.messages import (
@@ -103,6 +105,10 @@ class Service(ApprovalService):
         self.catalog = catalog
         """The tools of the runtime, for the operations about them."""
         self._config = config
+        self.features = Features(
+            catalog.registry.features, sessions.servers, lambda: self._config.policy
+        )
+        """The resources and prompts of the runtime."""
         self._store = store
         self._sessions = sessions
         self._keys = keys
@@ -195,6 +201,8 @@ class Service(ApprovalService):
     async def call_tool(self, params: CallTool, who: Principal) -> CallResult:
         """Call a tool without a model."""
         live, quota = await self._sessions.wake(params.session_id, who), self._quotas.of(who)
+        if params.name in FEATURE_TOOLS:
+            live.serve(self.features)
         if quota is not None:
             quota.begin_call()
         try:

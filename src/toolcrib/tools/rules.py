@@ -93,6 +93,19 @@ def check_name(name: object, source: str) -> None:
         raise InvalidTool(f"a tool's name must match {pattern.pattern}; {_shown(name)} does not")
 
 
+RESERVED_NAMES: Final = frozenset({"resources.read", "prompts.get"})
+"""The tools behind reads of resources and prompts; rules and records know them by these names."""
+
+
+def check_free(name: str) -> None:
+    """Refuse the name of a tool that Toolcrib has itself."""
+    if name in RESERVED_NAMES:
+        raise InvalidTool(
+            f"tool {name!r}: the name is reserved for reads of resources and prompts; choose "
+            "another one"
+        )
+
+
 def check_description(name: str, description: object, source: str) -> None:
     """Refuse a description that a model cannot read."""
     longest = LONGEST_DESCRIPTION if source == PYTHON else LONGEST_FOREIGN_DESCRIPTION

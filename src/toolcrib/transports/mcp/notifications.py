@@ -15,6 +15,8 @@ from toolcrib.mcp_client.sdk_internals import connection_of
 from toolcrib.transports.mcp.shared_clients import shared_client_of
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from mcp.server.context import ServerRequestContext
     from mcp.server.session import ServerSession
     from mcp.server.subscriptions import ServerEvent
@@ -33,7 +35,8 @@ class Notifications:
         self._bus = InMemorySubscriptionBus()
         self.listen = ListenHandler(self._bus)
         self._sessions: set[ServerSession] = set()
-        self._notifications: dict[ServerSession, asyncio.Task[None]] = {}
+        self._notifications: dict[tuple[ServerSession, ServerEvent], asyncio.Task[None]] = {}
+        self._subscribers: dict[str, dict[ServerSession, Callable[[], Awaitable[None]]]] = {}
 
     def subscribe(self, ctx: ServerRequestContext[Any, Any]) -> None:
         """Notify a connection of the handshake protocol from now on."""
@@ -44,19 +47,49 @@ class Notifications:
         self._sessions.add(session)
         connection.exit_stack.callback(self._sessions.discard, session)
 
-    async def publish(self, event: ServerEvent) -> None:
-        """Publish an event. A connection of the handshake protocol gets list changes only: the
-        author's handler knows the resources that it has subscribed to.
+    def is_subscribed(self, ctx: ServerRequestContext[Any, Any], uri: str) -> bool:
+        """Whether a connection of the handshake protocol hears of updates of a resource."""
+        session = connection_of(ctx).state.get(_SUBSCRIBED)
+        return session in self._subscribers.get(uri, ())
+
+    def add_subscriber(
+        self, ctx: ServerRequestContext[Any, Any], uri: str, end: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Notify a connection that has requested a list of updates of a resource. `end` is awaited
+        when it unsubscribes, or ends.
         """
+        connection = connection_of(ctx)
+        session = connection.state[_SUBSCRIBED]
+        self._subscribers.setdefault(uri, {})[session] = end
+        connection.exit_stack.push_async_callback(self._discard, session, uri)
+
+    async def discard_subscriber(self, ctx: ServerRequestContext[Any, Any], uri: str) -> None:
+        """Notify a connection of a resource no more."""
+        await self._discard(connection_of(ctx).state.get(_SUBSCRIBED), uri)
+
+    async def _discard(self, session: ServerSession | None, uri: str) -> None:
+        sessions = self._subscribers.get(uri, {})
+        if session is None or session not in sessions:
+            return
+        end = sessions.pop(session)
+        if not sessions:
+            del self._subscribers[uri]
+        await end()
+
+    async def publish(self, event: ServerEvent) -> None:
+        """Publish an event. An update of a resource goes to those who have subscribed to it."""
         await self._bus.publish(event)
         if isinstance(event, ResourceUpdated):
-            return
-        for session in self._sessions:
+            sessions = list(self._subscribers.get(event.uri, ()))
+        else:
+            sessions = list(self._sessions)
+        for session in sessions:
+            key = session, event
             # A notification that is not sent yet covers this change too.
-            if session not in self._notifications:
+            if key not in self._notifications:
                 task = asyncio.ensure_future(_notify(session, event))
-                self._notifications[session] = task
-                task.add_done_callback(lambda _, key=session: self._notifications.pop(key, None))
+                self._notifications[key] = task
+                task.add_done_callback(lambda _, key=key: self._notifications.pop(key, None))
 
 
 async def _notify(session: ServerSession, event: ServerEvent) -> None:

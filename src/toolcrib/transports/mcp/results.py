@@ -4,36 +4,20 @@ tools, and artifacts as resources.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from mcp.shared.exceptions import MCPError
 from mcp_types import (
-    INVALID_PARAMS,
     ContentBlock,
-    ListResourcesResult,
-    ReadResourceResult,
-    TextResourceContents,
 )
 from pydantic import TypeAdapter, ValidationError
 
 from toolcrib.mcp_client.results import text_of
-from toolcrib.store.store import ask_store
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
-    from mcp.server.context import HandlerResult, ServerRequestContext
-    from mcp_types import PaginatedRequestParams, ReadResourceRequestParams
 
     from toolcrib.runtime.messages import CallResult
-    from toolcrib.runtime.runtime import Runtime
-    from toolcrib.transports.mcp.client_sessions import ClientSessions
-
-    ReadResource = Callable[
-        ["ServerRequestContext[Any, Any]", ReadResourceRequestParams], Awaitable[HandlerResult]
-    ]
-
 
 _BLOCK: Final = TypeAdapter[ContentBlock](ContentBlock)
 
@@ -162,39 +146,3 @@ def _link(artifact_id: str) -> dict[str, Any]:
         "description": "The full result",
         "mimeType": "text/plain",
     }
-
-
-class ArtifactReader:
-    """Answers `resources/read` for the artifacts of the client's own session. Other resources go to
-    the handler in `others`.
-    """
-
-    def __init__(self, runtime: Runtime, clients: ClientSessions) -> None:
-        self._runtime = runtime
-        self._clients = clients
-        self.others: ReadResource | None = None
-
-    async def __call__(
-        self, ctx: ServerRequestContext[Any, Any], params: ReadResourceRequestParams
-    ) -> HandlerResult:
-        """Answer one request."""
-        if params.uri.startswith(ARTIFACTS):
-            text = await self._read(ctx, params.uri.removeprefix(ARTIFACTS))
-            if text is not None:
-                contents = TextResourceContents(uri=params.uri, mime_type="text/plain", text=text)
-                return ReadResourceResult(contents=[contents])
-        elif self.others is not None:
-            return await self.others(ctx, params)
-        raise MCPError(INVALID_PARAMS, "Resource not found", {"uri": params.uri})
-
-    async def _read(self, ctx: ServerRequestContext[Any, Any], artifact_id: str) -> str | None:
-        store, client = self._runtime.store, await self._clients.of(ctx)
-        client.who.check(("caller", "auditor"), "resources/read")
-        return await ask_store(store, store.artifact, client.session_id, artifact_id)
-
-
-async def no_resources(
-    ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
-) -> ListResourcesResult:
-    """Answer `resources/list`: artifacts are linked in results and not listed."""
-    return ListResourcesResult(resources=[])

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from mcp.server.caching import CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
@@ -23,12 +23,14 @@ from toolcrib.errors import UsageError
 from toolcrib.runtime.principal import LOCAL_NAME, Principal
 from toolcrib.serving.refusals import as_refused
 from toolcrib.store.shared_store import is_shared
+from toolcrib.transports.mcp.artifact_reader import ArtifactReader
 from toolcrib.transports.mcp.client_sessions import ClientSessions
 from toolcrib.transports.mcp.elicitation import ElicitedApprovals
+from toolcrib.transports.mcp.feature_lists import FeatureListHandler
+from toolcrib.transports.mcp.feature_reads import FeatureReadHandler
 from toolcrib.transports.mcp.named_requests import name_requests
 from toolcrib.transports.mcp.notifications import Notifications, set_level
 from toolcrib.transports.mcp.options import McpOptions
-from toolcrib.transports.mcp.results import ArtifactReader, no_resources
 from toolcrib.transports.mcp.tool_calls import ToolCallHandler
 from toolcrib.transports.mcp.tool_list import ToolListHandler
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
     from mcp.server.subscriptions import ServerEvent
+    from mcp_types import ServerCapabilities
 
     from toolcrib.errors import RefusalKind, Refused
     from toolcrib.runtime.runtime import Runtime
@@ -77,6 +80,12 @@ P = TypeVar("P", bound=BaseModel)
 
 LOCAL: Final = Principal(LOCAL_NAME, frozenset({"caller"}), transport="mcp")
 """The client on stdio, which started the process. It may call, and not approve."""
+_LISTS: Final[tuple[CacheableMethod, ...]] = (
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
+)
 _STATE_PURPOSE: Final = "mcp request state"
 STATE_SECONDS: Final = 86_400.0
 """How long the state of a form is valid. After that the call still waits, with a new form."""
@@ -98,24 +107,34 @@ class McpServer:
         self._clients = ClientSessions(runtime, who, options.session)
         self._notifications = Notifications()
         self._tool_lists = ToolListHandler(runtime, self._clients, self._notifications)
-        self._artifacts = ArtifactReader(runtime, self._clients)
+        self._features = FeatureListHandler(runtime, self._clients, self._notifications)
         self._endpoint: McpEndpoint | None = None
         approvals = ElicitedApprovals(runtime, options.approve_by_elicitation)
+        reads = FeatureReadHandler(runtime, self._clients, self._tool_lists, approvals)
+        self._artifacts = ArtifactReader(runtime, self._clients, self._features, reads)
+        private = CacheHint(options.list_ttl_ms, "private")
         self.sdk: Server[Any] = _Sdk(
+            self._features,
             options.name,
             version=options.version,
             title=options.title,
             instructions=options.instructions,
-            cache_hints={"tools/list": CacheHint(options.list_ttl_ms, "private")},
+            cache_hints=dict.fromkeys(_LISTS, private),
             lifespan=self._lifespan,
             get_tool_input_schema=self._tool_lists.input_schema,
             on_list_tools=cast("Any", self._tool_lists),
             on_call_tool=cast(
                 "Any", ToolCallHandler(runtime, self._clients, self._tool_lists, approvals)
             ),
-            on_list_resources=no_resources,
+            on_list_resources=cast("Any", self._features.resources),
+            on_list_resource_templates=cast("Any", self._features.templates),
             on_read_resource=cast("Any", self._artifacts),
-            on_subscriptions_listen=self._notifications.listen,
+            on_subscribe_resource=self._features.subscribe,
+            on_unsubscribe_resource=self._features.unsubscribe,
+            on_list_prompts=cast("Any", self._features.prompts),
+            on_get_prompt=cast("Any", reads.get),
+            on_completion=cast("Any", self._features.complete),
+            on_subscriptions_listen=self._features.listen,
         )
         # The SDK warns of the parameter for it: the stateless protocol has no such method.
         self.sdk.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
@@ -129,8 +148,10 @@ class McpServer:
         handler: Callable[[ServerRequestContext[Any, Any], P], Awaitable[HandlerResult]],
     ) -> None:
         """Answer a method of the protocol, with the types of the SDK: resources, prompts,
-        completions. Clients see the capability that comes with the method.
+        completions. Clients see the capability that comes with the method. It takes the place of
+        what the runtime answers; `resources/read` is for the URIs that nobody else knows.
         """
+        self._features.added.add(method)
         if method == "resources/read":
             self._artifacts.others = cast("Any", handler)
             params_type = cast("type[P]", ReadResourceRequestParams)
@@ -172,7 +193,7 @@ class McpServer:
 
     @asynccontextmanager
     async def _lifespan(self, _: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
-        with self._tool_lists.following():
+        with self._tool_lists.following(), self._features.following():
             yield {}
 
     def _state_security(self) -> RequestStateSecurity:
@@ -191,7 +212,24 @@ class McpServer:
 
 
 class _Sdk(Server[Any]):
-    """The server of the SDK, which always announces list-changed notifications."""
+    """The server of the SDK, which always announces list-changed notifications, and completions
+    and subscriptions only where there is something to complete or to subscribe to. Prompts may be
+    registered at any time, and clients are told then.
+    """
+
+    def __init__(self, features: FeatureListHandler, name: str, **options: Any) -> None:
+        self._features = features
+        super().__init__(name, **options)
+
+    def get_capabilities(self, *args: Any, **options: Any) -> ServerCapabilities:
+        capabilities = super().get_capabilities(*args, **options)
+        offers = self._features.offers
+        absent: dict[str, Any] = {} if offers("completions") else {"completions": None}
+        resources = capabilities.resources
+        if resources is not None and not offers("resources"):
+            # There are links to whole results, and nothing to subscribe to.
+            absent["resources"] = resources.model_copy(update={"subscribe": False})
+        return capabilities.model_copy(update=absent)
 
     def create_initialization_options(
         self,
