@@ -107,6 +107,8 @@ class ProjectReload:
         options, project = self._options, self._options.project
         files = [*(options.host_tools or ()), *self._modules.values()]
         files += [path for path in (options.policy,) if path is not None]
+        pins = (server.terms.pins for server in self._servers)
+        files += [Path(each.file) for each in pins if each is not None]
         if project is not None:
             named = (project.file, project.instructions_file, project.mcp_servers_file)
             files += [path for path in named if path is not None]

@@ -36,7 +36,7 @@ async def list_servers(service: Service, params: Nothing, who: Principal) -> Ser
     personal = [
         _facts(server, None, bind_to, who)
         for server in sessions.servers.personal.all
-        if may_see(who, server.principal)
+        if may_see(who, server.principal) and _is_shown(server.config.terms.visible_to, who)
     ]
     own = [
         _facts(server, session_id, bind_to, who)

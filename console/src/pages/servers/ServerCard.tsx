@@ -64,6 +64,13 @@ export function ServerCard({ server }: { server: ServerFacts }) {
           )}
         </Fact>
         <Fact label={WORDS.approval}>{WORDS.approvals[server.approval]}</Fact>
+        <Fact label={WORDS.load}>{WORDS.loadText(server.running, server.queued)}</Fact>
+        {server.tried_again_at != null && (
+          <Fact label={WORDS.circuit}>
+            {WORDS.circuits[server.circuit]} <Time at={server.tried_again_at} />
+          </Fact>
+        )}
+        {server.is_pinned && <Fact label={WORDS.pinned}>{WORDS.isPinned}</Fact>}
         {server.session_id != null && (
           <Fact label={WORDS.session}>
             <Link to="/sessions/$sessionId" params={{ sessionId: server.session_id }}>
