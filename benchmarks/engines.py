@@ -31,7 +31,7 @@ from report import quarters, table
 from toolcrib import MarkdownSection, Prompt, RuntimeConfig, Session, create_runtime, tool
 from toolcrib.adapters.openai import OpenAIAdapter
 from toolcrib.store import PostgresStore
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 from toolcrib.testing import calls, says
 
 OURS, SESSIONS = "toolcrib, prompt.send on PostgreSQL", "toolcrib, sessions on PostgreSQL"

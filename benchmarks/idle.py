@@ -23,7 +23,7 @@ from harness import Bound
 from report import table
 
 from toolcrib.store import PostgresStore
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 
 FEW, MANY = 100, 10_000
 TIMES_FEW = 1.5

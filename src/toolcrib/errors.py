@@ -38,6 +38,7 @@
     ├── EditorFailed                the connected editor could not do what it was asked for
     ├── EndOfInput                  the person at the terminal left
     ├── ConnectionLost              the connection to an MCP server is over
+    ├── CredentialFailed            no credential for an MCP server could be got or kept
     ├── ApiFault                    a request that the embedded provider refuses, as its API says it
     ├── BackendFailed               a model backend of the embedded provider could not answer
     ├── WebUnavailable              a web source of the embedded provider cannot be reached
@@ -321,6 +322,16 @@ class EndOfInput(ToolcribError):
 
 class ConnectionLost(ToolcribError):
     """The connection to an MCP server is over; the message says why, if that is known."""
+
+
+class CredentialFailed(ToolcribError):
+    """No credential for an MCP server could be got or kept. The message repeats no secret;
+    `is_refused` says that the authorization server does not take the credential any more.
+    """
+
+    def __init__(self, message: str, *, is_refused: bool = False) -> None:
+        super().__init__(message)
+        self.is_refused = is_refused
 
 
 class ApiFault(ToolcribError):

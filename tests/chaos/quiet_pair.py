@@ -16,7 +16,7 @@ from tests.chaos.world import World
 from tests.helpers.patience import PATIENCE
 from tests.servers.postgres import PostgresServer
 from toolcrib.client import AsyncClient
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 
 
 @dataclass(frozen=True, slots=True)

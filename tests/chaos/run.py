@@ -28,7 +28,7 @@ from tests.chaos.witness import Witness
 from tests.chaos.world import World
 from tests.servers.postgres import PostgresServer, remove_postgres, temporary_postgres
 from toolcrib.store import PostgresStore
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ import pytest
 from tests.store.facts import PERSON, grant, request, write
 from toolcrib.approval.decision import Approve, Decided, Deny
 from toolcrib.store import PostgresStore
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 from toolcrib.store.postgres.schema import ensure_schema
 from toolcrib.store.store import ApprovalFiled, KeyClaim
 

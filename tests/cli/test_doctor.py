@@ -113,7 +113,7 @@ def test_a_store_on_postgresql(postgres_url: str, monkeypatch: pytest.MonkeyPatc
     made by looking, and no secret is shown.
     """
     from toolcrib.store import PostgresStore
-    from toolcrib.store.postgres.cipher import new_key
+    from toolcrib.store.cipher import new_key
     from toolcrib.store.shared_store import SharedValue
 
     key = new_key()
@@ -144,7 +144,7 @@ def test_the_key_of_a_store_is_found_where_a_server_finds_it(
 ) -> None:
     """In the file that the project names; a secret that needs an older key is no fault."""
     from toolcrib.store import PostgresStore
-    from toolcrib.store.postgres.cipher import Cipher, new_key
+    from toolcrib.store.cipher import Cipher, new_key
     from toolcrib.store.shared_store import SharedValue
 
     monkeypatch.delenv("TOOLCRIB_STORE_KEY", raising=False)

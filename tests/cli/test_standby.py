@@ -16,7 +16,7 @@ from tests.servers.postgres import PostgresServer, remove_postgres
 from toolcrib import Executor, Session, tool
 from toolcrib.errors import StoreError
 from toolcrib.store import PostgresStore
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 from toolcrib.store.postgres.database import Timeouts
 
 pytestmark = pytest.mark.slow

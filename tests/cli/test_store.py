@@ -12,7 +12,7 @@ from tests.store.test_migrations import make_version_2
 from toolcrib.cli.app import app
 from toolcrib.ledger.events import PayloadsDeleted
 from toolcrib.store import SqliteStore
-from toolcrib.store.postgres.cipher import Cipher
+from toolcrib.store.cipher import Cipher
 from toolcrib.store.sqlite_schema import SCHEMA_VERSION
 from toolcrib.store.store import CallOpened
 

@@ -17,7 +17,7 @@ from tests.helpers.patience import PATIENCE
 from tests.runtime.host_runtime import events, model, new_session, serving
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.store import PostgresStore
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 from toolcrib.testing import says
 
 pytestmark = pytest.mark.wire

@@ -17,7 +17,7 @@ import httpx2
 from tests.cli.command import Served, environment, serving
 from tests.helpers.patience import PATIENCE
 from toolcrib.serving.tokens import owner_token
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 
 CADDYFILE = Path(__file__).parents[2] / "deploy/Caddyfile.replicas"
 TOOLS = '''

@@ -12,7 +12,7 @@ from tests.helpers.patience import PATIENCE
 from tests.runtime.host_runtime import Json, host_tool, model, registry_of
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.store import PostgresStore
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 from toolcrib.testing import calls, says
 
 ADD = {"a": 2, "b": 3}

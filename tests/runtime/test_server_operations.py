@@ -15,7 +15,7 @@ from tests.mcp_client.mounted_servers import QUICK, stdio
 from tests.runtime.host_runtime import CALLER, call, host_tool, new_session, serving
 from toolcrib.mcp_client import HttpServerConfig, MountTerms, client_server
 from toolcrib.mcp_client.server import MountedServer
-from toolcrib.runtime import sessions
+from toolcrib.runtime import gateway_credentials
 from toolcrib.runtime.catalog_messages import ServerFacts
 from toolcrib.runtime.mounted_servers import MountedServers
 from toolcrib.runtime.principal import Principal
@@ -27,9 +27,9 @@ pytestmark = pytest.mark.wire
 class NotedServers(MountedServers):
     """Servers that reconnect without long pauses, and note every change."""
 
-    def __init__(self, configs: Any, live: Any) -> None:
+    def __init__(self, configs: Any, live: Any, **more: Any) -> None:
         self.news = asyncio.Event()
-        super().__init__(configs, live, timing=QUICK)
+        super().__init__(configs, live, timing=QUICK, **more)
 
     def _changed(self, server: MountedServer) -> None:
         super()._changed(server)
@@ -39,7 +39,7 @@ class NotedServers(MountedServers):
 @pytest.fixture(autouse=True)
 def noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a test wait for a change of a server."""
-    monkeypatch.setattr(sessions, "MountedServers", NotedServers)
+    monkeypatch.setattr(gateway_credentials, "MountedServers", NotedServers)
 
 
 @asynccontextmanager

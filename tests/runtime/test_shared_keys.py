@@ -18,7 +18,7 @@ from toolcrib.errors import Refused
 from toolcrib.runtime.idempotency import IdempotencyKeys
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.store import KeyClaim, PostgresStore
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 from toolcrib.testing import FakeClock
 
 KEY = new_key()

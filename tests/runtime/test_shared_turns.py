@@ -40,7 +40,7 @@ from toolcrib.runtime.session_setup import open_session
 from toolcrib.runtime.sessions import LiveSessions
 from toolcrib.runtime.turn_progress import Advanced
 from toolcrib.store import PostgresStore
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 from toolcrib.store.store import Lease
 from toolcrib.testing import calls, says
 

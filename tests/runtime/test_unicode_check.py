@@ -13,7 +13,7 @@ from toolcrib import MemoryStore, SqliteStore
 from toolcrib.runtime.messages import OneSession
 from toolcrib.runtime.unicode_check import place_of_surrogate
 from toolcrib.store import PostgresStore, Store
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 from toolcrib.testing import says
 
 HALF = "a\ud800b"

@@ -21,8 +21,8 @@ from toolcrib.serving.replica_credential import (
 )
 from toolcrib.serving.tokens import Token, Tokens
 from toolcrib.store.address import store_address
+from toolcrib.store.cipher import KEY_FILE_VARIABLE, KEY_VARIABLE, Cipher, new_key
 from toolcrib.store.kept_store import ReplicaOptions, open_at
-from toolcrib.store.postgres.cipher import KEY_FILE_VARIABLE, KEY_VARIABLE, Cipher, new_key
 from toolcrib.transports.http.server import HttpServer
 
 REQUEST = ReplicaRequest("POST", "/v1/replica/operations", b'{"operation": "tools.call"}')

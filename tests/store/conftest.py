@@ -7,7 +7,7 @@ import pytest
 
 from tests.store.facts import FakeClock
 from toolcrib.store import MemoryStore, PostgresStore, SqliteStore, Store
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 
 
 @pytest.fixture

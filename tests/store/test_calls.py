@@ -23,8 +23,8 @@ from toolcrib.prices.price_list import HostedUse
 from toolcrib.prices.table import UNKNOWN_PRICES
 from toolcrib.store import MemoryStore, PostgresStore, SqliteStore, Store
 from toolcrib.store.call_query import CallQuery, CallRow, RowStatus, SumKey
+from toolcrib.store.cipher import new_key
 from toolcrib.store.kept_store import KeptStore
-from toolcrib.store.postgres.cipher import new_key
 from toolcrib.store.session_query import SessionQuery
 from toolcrib.store.store import every
 from toolcrib.store.verification import verify_session

@@ -19,8 +19,8 @@ from tests.store.facts import PERSON, FakeClock, open_call, write
 from toolcrib.cli.app import app
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.store import PostgresStore, Store
+from toolcrib.store.cipher import new_key
 from toolcrib.store.postgres.backup import back_up_database, restore_database
-from toolcrib.store.postgres.cipher import new_key
 from toolcrib.store.postgres.database import PostgresDatabase, Timeouts
 from toolcrib.store.postgres.partitions import WEEK, partition_name, week_of
 from toolcrib.store.postgres.schema import apply_step, migrations

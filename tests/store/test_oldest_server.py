@@ -12,7 +12,7 @@ from tests.store.facts import delete_payloads, grant, open_call, request, write
 from toolcrib.errors import StoreError
 from toolcrib.store import PostgresStore
 from toolcrib.store.call_query import CallQuery
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 from toolcrib.store.postgres.database import OLDEST_SERVER
 from toolcrib.store.store import ApprovalFiled, CallOpened
 

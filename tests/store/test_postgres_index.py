@@ -33,8 +33,8 @@ from toolcrib.prices.table import UNKNOWN_PRICES
 from toolcrib.store import PostgresStore, SqliteStore
 from toolcrib.store.approval_query import ApprovalQuery, Viewer
 from toolcrib.store.call_query import CallQuery
+from toolcrib.store.cipher import new_key
 from toolcrib.store.postgres import call_reader, inbox_query
-from toolcrib.store.postgres.cipher import new_key
 from toolcrib.store.postgres.group_index import STARTS
 from toolcrib.store.postgres.inbox_rows import approvals_statement, grants_statement
 from toolcrib.store.postgres.index_store import sessions_statement

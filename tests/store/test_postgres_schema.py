@@ -14,8 +14,8 @@ from tests.helpers.patience import PATIENCE
 from tests.store.facts import write
 from toolcrib.errors import StoreError
 from toolcrib.store import PostgresStore
+from toolcrib.store.cipher import new_key
 from toolcrib.store.postgres import schema
-from toolcrib.store.postgres.cipher import new_key
 from toolcrib.store.postgres.database import Timeouts
 from toolcrib.store.postgres.schema import Migration
 

@@ -5,7 +5,7 @@ import asyncio
 from tests.store.facts import PERSON, FakeClock, open_call, request, write
 from toolcrib.approval.decision import Approve, Decided
 from toolcrib.store import PostgresStore
-from toolcrib.store.postgres.cipher import Cipher, new_key
+from toolcrib.store.cipher import Cipher, new_key
 from toolcrib.store.postgres.database import PostgresDatabase, Timeouts
 from toolcrib.store.postgres.facts import database_health
 from toolcrib.store.postgres.upkeep import Upkeep

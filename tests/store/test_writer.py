@@ -17,7 +17,7 @@ from toolcrib import Executor, Session, tool
 from toolcrib.errors import LeaseLost, StoreError
 from toolcrib.ledger.record import verify
 from toolcrib.store import MemoryStore, PostgresStore, SqliteStore
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 from toolcrib.store.store import CallOpened, Commit
 
 DurableStore = SqliteStore | PostgresStore

@@ -177,11 +177,11 @@ _VAULT: Final = {True: "files in the vault", False: "secrets"}
 
 @app.command()
 def key() -> None:
-    """Print a new key for the secrets of a store on PostgreSQL. Every replica gets the same one.
+    """Print a new key for the secrets of a store. Every replica gets the same one.
 
     Example: toolcrib store key > store.key
     """
-    from toolcrib.store.postgres.cipher import new_key
+    from toolcrib.store.cipher import new_key
 
     show(new_key())
 

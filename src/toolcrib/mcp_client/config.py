@@ -12,14 +12,25 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, assert_never
 
 from toolcrib.egress import EgressPolicy
 from toolcrib.errors import InvalidTool
 from toolcrib.mcp_client.request_terms import DEFAULT_TERMS, RequestTerms
+from toolcrib.mcp_client.server_auth import (
+    PRINCIPAL,
+    HeadersCommand,
+    OAuthConfig,
+    for_principal,
+    headers_command_from,
+    oauth_from,
+)
 from toolcrib.tools.identity import HandlerIdentity
 from toolcrib.tools.mcp.credentials import SHORTEST_SECRET, check_headers, check_url, secrets_in
 from toolcrib.tools.redaction import Scrubber
+
+if TYPE_CHECKING:
+    import httpx2
 
 Approval = Literal["always", "policy"]
 """Whether a person approves every call of a server's tools, or the policy decides."""
@@ -78,10 +89,28 @@ class HttpServerConfig:
     terms: MountTerms
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, hash=False)
+    auth: OAuthConfig | None = None
+    headers_command: HeadersCommand | None = None
+    """What prints more headers, for one principal."""
 
     def __post_init__(self) -> None:
         check_url("url", self.url)
         object.__setattr__(self, "headers", check_headers("headers", self.headers))
+        if self.auth is not None and (
+            self.headers_command is not None
+            or any(name.lower() == "authorization" for name in self.headers)
+        ):
+            raise InvalidTool(
+                f"MCP server {self.name!r} has auth and other credentials; use one of them"
+            )
+
+    @property
+    def is_per_principal(self) -> bool:
+        """Whether each principal has a connection of its own."""
+        if self.auth is not None:
+            return self.auth.is_per_principal
+        in_headers = any(PRINCIPAL in value for value in self.headers.values())
+        return in_headers or self.headers_command is not None
 
     def filled_url(self, environ: Mapping[str, str]) -> str:
         """The address, with `${NAME}` filled in. Raises `InvalidTool` for a missing one."""
@@ -94,6 +123,23 @@ class HttpServerConfig:
         filled = {key: fill(self.name, value, environ) for key, value in self.headers.items()}
         return check_headers("headers", filled)
 
+    def filled_auth(self, environ: Mapping[str, str]) -> OAuthConfig | None:
+        """OAuth, with `${NAME}` filled in. Raises `InvalidTool` for a missing one."""
+        auth = self.auth
+        if auth is None:
+            return None
+        texts = {name: getattr(auth, name) for name in _FILLED_OF_AUTH}
+        return replace(
+            auth,
+            **{
+                name: fill(self.name, text, environ)
+                for name, text in texts.items()
+                if text is not None
+            },
+        )
+
+
+_FILLED_OF_AUTH: Final = ("client_id", "client_secret", "private_key")
 
 McpServerConfig: TypeAlias = StdioServerConfig | HttpServerConfig
 
@@ -110,8 +156,14 @@ def server_from(name: str, entry: Mapping[str, Any]) -> McpServerConfig:
         **{option: entry[option] for option in options if option in entry},
     )
     if "url" in entry:
-        headers = entry.get("headers", {})
-        return HttpServerConfig(name=name, terms=terms, url=entry["url"], headers=headers)
+        return HttpServerConfig(
+            name=name,
+            terms=terms,
+            url=entry["url"],
+            headers=entry.get("headers", {}),
+            auth=oauth_from(entry["auth"]) if "auth" in entry else None,
+            headers_command=headers_command_from(entry),
+        )
     return StdioServerConfig(
         name=name,
         terms=terms,
@@ -231,6 +283,8 @@ class ServerAddress:
     scrubber: Scrubber = field(repr=False)
     egress: EgressPolicy | None = None
     """Where it may lead to, if a caller chose it; None for an address of the host's own choice."""
+    auth: httpx2.Auth | None = field(default=None, repr=False)
+    """What adds a credential to each request."""
 
 
 ServerEndpoint: TypeAlias = ServerProgram | ServerAddress
@@ -240,10 +294,11 @@ def endpoint_of(
     config: McpServerConfig,
     environ: Mapping[str, str] | None,
     egress: EgressPolicy | None = None,
+    principal: str | None = None,
 ) -> ServerEndpoint:
     """How to reach a server. Without `environ` no variable is filled in: a client's configuration
-    must not read our environment. `egress` bounds the address of a server that a caller chose.
-    Raises `InvalidTool` for a missing variable.
+    must not read our environment. `egress` bounds the address of a server that a caller chose;
+    `principal` is whose headers are sent. Raises `InvalidTool` for a missing variable.
     """
     match config:
         case StdioServerConfig():
@@ -254,8 +309,15 @@ def endpoint_of(
             scrubber = Scrubber([*secrets_in("", *secrets)])
             return ServerProgram(config.command, config.args, env, config.cwd, scrubber)
         case HttpServerConfig():
+            if principal is not None and environ is not None:
+                own = {
+                    key: for_principal(value, principal) for key, value in config.headers.items()
+                }
+                config = replace(config, headers=own)
             url = config.url if environ is None else config.filled_url(environ)
             headers = config.headers if environ is None else config.filled_headers(environ)
+            if environ is not None:
+                config.filled_auth(environ)
             texts = (config.url, *config.headers.values())
             secrets = [*_credentials(headers), *_filled_in(texts, environ)]
             return ServerAddress(url, headers, Scrubber([*secrets_in(url, *secrets)]), egress)

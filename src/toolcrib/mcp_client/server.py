@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -13,6 +14,7 @@ import anyio
 from toolcrib.errors import CallEnded, InvalidTool
 from toolcrib.mcp_client.config import (
     ConnectionTiming,
+    ServerAddress,
     ServerEndpoint,
     endpoint_of,
     printable_line,
@@ -25,6 +27,7 @@ from toolcrib.mcp_client.results import RemoteHandler, report_progress, tool_res
 from toolcrib.mcp_client.running_calls import AskingCall
 from toolcrib.mcp_client.server_history import ServerHistory
 from toolcrib.mcp_client.server_requests import ServerRequests
+from toolcrib.mcp_client.sign_in_tool import SignInNotice, is_notice, sign_in_tools
 from toolcrib.mcp_client.tool_list import RemoteTools, remote_tools
 from toolcrib.tools.redaction import Scrubber
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from toolcrib.clock import Clock
     from toolcrib.egress import EgressPolicy
     from toolcrib.mcp_client.config import McpServerConfig
+    from toolcrib.mcp_client.request_credential import RequestCredential
     from toolcrib.tools.context import ToolContext
     from toolcrib.tools.identity import HandlerIdentity
     from toolcrib.tools.result import ToolResult
@@ -49,7 +53,8 @@ class MountedServer:
 
     `environ` fills in the variables of the configuration; None leaves them as they are. `egress`
     bounds the address of a server that a caller chose. `on_change` is called when the tools, or
-    whether they can be called, have changed.
+    whether they can be called, have changed. The connection is that of `principal` alone, if one is
+    named; `credential` goes with each request.
     """
 
     def __init__(
@@ -62,7 +67,11 @@ class MountedServer:
         egress: EgressPolicy | None = None,
         timing: ConnectionTiming | None = None,
         clock: Clock = time.time,
+        principal: str | None = None,
+        credential: RequestCredential | None = None,
     ) -> None:
+        self.principal = principal
+        self._credential = credential
         self.history = ServerHistory(clock)
         self.config = config
         self.source = source
@@ -138,13 +147,26 @@ class MountedServer:
             report_progress(context, progress, total, text)
 
         asking = AskingCall(context, self._question_text)
+        started = anyio.current_time()
         try:
             answer = await connection.call(name, dict(arguments), on_progress, asking)
         except Exception as error:
+            self._check_credential(started)
             raise call_failure(error, self._name, asking, connection, self._scrubber) from error
         self.features.note_links(context.session_id, answer.content)
         result = tool_result(answer, context.tool_name, self.config.terms.max_output_chars)
         return without_secrets(result, self._scrubber)
+
+    def _check_credential(self, started: float) -> None:
+        """Raise `CallEnded` when a request since `started` was refused for want of a credential."""
+        trouble = self._trouble_since(started)
+        if trouble is not None:
+            raise CallEnded(
+                "unavailable", f"The MCP server {self._name} did not let the call in: {trouble}."
+            ) from None
+
+    def _trouble_since(self, started: float) -> str | None:
+        return None if self._credential is None else self._credential.trouble_since(started)
 
     def _question_text(self, message: str) -> str:
         return f"The MCP server {self._name} asks: {self._scrubber.scrub(message)}"
@@ -165,18 +187,30 @@ class MountedServer:
                 failures = 0 if was_stable else failures + 1
                 pause = self._timing.pause(failures)
                 self.history.note_pause(pause)
-                await anyio.sleep(pause)
+                await self._pause(pause, started)
+
+    async def _pause(self, seconds: float, started: float) -> None:
+        """Wait before the next attempt; a credential that comes meanwhile ends the wait."""
+        if self._credential is None or self._trouble_since(started) is None:
+            await anyio.sleep(seconds)
+        else:
+            await self._credential.news(seconds)
 
     def _endpoint(self) -> ServerEndpoint | None:
         """How to reach the server; None when its configuration is invalid."""
         try:
-            return endpoint_of(self.config, self._environ, self._egress)
+            endpoint = endpoint_of(self.config, self._environ, self._egress, self.principal)
+            if self._credential is None or not isinstance(endpoint, ServerAddress):
+                return endpoint
+            self._credential.scrubber.base = endpoint.scrubber
+            return replace(endpoint, auth=self._credential.auth, scrubber=self._credential.scrubber)
         except InvalidTool as error:
             self._disconnected(printable_line(str(error)), is_final=True)
             return None
 
     async def _run_connection(self, endpoint: ServerEndpoint) -> str:
         """Connect, and wait until the connection ends. Returns the reason."""
+        started = anyio.current_time()
         with anyio.CancelScope(deadline=anyio.current_time() + self._timing.timeout) as scope:
             try:
                 requests = ServerRequests(
@@ -187,7 +221,7 @@ class MountedServer:
                     scope.deadline = float("inf")
                     await connection.follow(self._list, self._timing)
             except Exception as error:
-                return connection_fault(error)
+                return self._trouble_since(started) or connection_fault(error)
         return f"it did not answer within {self._timing.timeout:g} seconds"
 
     async def _list(self, connection: Connection) -> None:
@@ -209,7 +243,8 @@ class MountedServer:
         if self._was_away and self._connection is not connection:
             self._was_away = False
             logger.warning("the MCP server %r is back", self.config.name)
-        self.history.note_tools(self.tools, tools)
+        before = RemoteTools() if is_notice(self.tools) else self.tools
+        self.history.note_tools(before, tools)
         if self._connection is not connection:
             self.history.note_connected(self._program(connection))
         self.tools, self._connection, self.fault = tools, connection, None
@@ -229,6 +264,10 @@ class MountedServer:
         is_change = not self._is_closed and (self.fault != fault or self._connection is not None)
         self._connection, self.fault = None, fault
         self.features.disconnected()
+        how = None if self._credential is None else self._credential.how_to_sign_in
+        if how is not None and not self.tools.served:
+            notice = SignInNotice(self.config.name, how)
+            self.tools = sign_in_tools(notice, self.config.terms.prefix, self.source)
         if not self._is_closed:
             self.history.note_fault(fault, is_final=is_final)
         if is_change:

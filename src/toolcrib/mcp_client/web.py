@@ -89,6 +89,7 @@ def _client(address: ServerAddress, end: ConnectionEnd) -> httpx2.AsyncClient:
         "timeout": httpx2.Timeout(_CONNECT_SECONDS, read=None),
         "limits": httpx2.Limits(max_connections=None, max_keepalive_connections=20),
         "event_hooks": {"response": [_response_hook(end)]},
+        "auth": address.auth,
     }
     if address.egress is not None:
         return egress_client(address.egress, **options)

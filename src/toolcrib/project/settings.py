@@ -107,7 +107,7 @@ RUNTIME_SETTINGS: Final = (
     ),
     Setting(
         "store_key_file", "--store-key-file", "replica.key_file", _FILE,
-        "The key of the secrets in PostgreSQL; else TOOLCRIB_STORE_KEY.", metavar="FILE",
+        "The key of the secrets in the store; else TOOLCRIB_STORE_KEY.", metavar="FILE",
     ),
     Setting(
         "lease_seconds", "--lease-seconds", "replica.lease_seconds", float,

@@ -288,6 +288,8 @@ class ServerFacts:
     approval: Literal["always", "policy"] = "always"
     session_id: str | None = None
     """The session whose client brought it; None for a server of the runtime."""
+    principal: str | None = None
+    """Whose connection it is; None for one that all share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

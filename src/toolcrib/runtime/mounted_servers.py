@@ -5,14 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from toolcrib.errors import DuplicateTool
+from toolcrib.errors import DuplicateTool, InvalidTool
 from toolcrib.ledger.prompt_events import ToolWithheld
 from toolcrib.mcp_client.config import client_source
 from toolcrib.mcp_client.server import MountedServer
+from toolcrib.runtime.principal_servers import (
+    PrincipalServers,
+    exchanges_tokens,
+    is_personal,
+    needs_credential,
+)
 from toolcrib.tools.identity import ToolRef
 
 if TYPE_CHECKING:
@@ -20,8 +27,10 @@ if TYPE_CHECKING:
     from toolcrib.features.registry import FeatureChange
     from toolcrib.mcp_client.config import ConnectionTiming, McpServerConfig
     from toolcrib.mcp_client.remote_features import RemoteFeatures
+    from toolcrib.mcp_client.server_credentials import ServerCredentials
     from toolcrib.runtime.live_session import LiveSession
     from toolcrib.session.session import Session
+    from toolcrib.store.store import SessionInfo
     from toolcrib.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
@@ -63,11 +72,16 @@ class MountedServers:
         configs: Iterable[McpServerConfig],
         live_sessions: Callable[[], Iterable[LiveSession]],
         timing: ConnectionTiming | None = None,
+        credentials: Callable[[], ServerCredentials] | None = None,
     ) -> None:
         self._live_sessions = live_sessions
         self._timing = timing
-        self._shared = [self._server(config) for config in configs]
         self._feature_listeners: dict[object, FeatureListener] = {}
+        self._credentials = credentials
+        self._configs = tuple(configs)
+        self.personal = PrincipalServers(self._server)
+        self.personal.configure(self._configs)
+        self._shared = [self._server(each) for each in self._configs if not is_personal(each)]
         self._remounting = asyncio.Lock()
         self._is_closed = False
         self._own: dict[str, list[MountedServer]] = {}
@@ -75,11 +89,28 @@ class MountedServers:
         self._attempts = [_connect(server) for server in self._shared]
         self._ready_deadline = asyncio.get_running_loop().time() + FIRST_SECONDS
 
-    async def ready(self) -> None:
+    async def ready(self, principal: str | None = None) -> None:
         """Wait for the first connection attempt of every server, at most `FIRST_SECONDS` from the
-        start. The tools of a slower server are added when it connects.
+        start, and of the servers that `principal` has a connection of its own to. The tools of a
+        slower server are added when it connects.
         """
         await _wait(self._attempts, self._ready_deadline - asyncio.get_running_loop().time())
+        if self.personal:
+            await _wait(self.personal.attempts(principal), FIRST_SECONDS)
+
+    async def ready_for(self, session: Callable[[], Awaitable[SessionInfo | None]]) -> None:
+        """`ready`, for the owner of a session, who is looked up only if it matters."""
+        info = await session() if self.personal else None
+        await self.ready(None if info is None else info.owner)
+
+    @property
+    def takes_exchanged_tokens(self) -> bool:
+        """Whether callers' own tokens are exchanged for those of a server."""
+        return any(exchanges_tokens(config) for config in self._configs)
+
+    def config_of(self, name: str) -> McpServerConfig | None:
+        """The configuration of a server of the runtime; None when there is none of the name."""
+        return next((each for each in self._configs if each.name == name), None)
 
     @property
     def are_ready(self) -> bool:
@@ -111,6 +142,9 @@ class MountedServers:
             unchanged = {
                 server.config.name: server for server in before if server.config in configs
             }
+            self._configs = tuple(configs)
+            await self.personal.remount(self._configs)
+            configs = [config for config in configs if not is_personal(config)]
             servers = [unchanged.get(config.name) or self._server(config) for config in configs]
             new = [server for server in servers if server not in before]
             try:
@@ -140,12 +174,13 @@ class MountedServers:
         own = [server for servers in self._own.values() for server in servers]
         self._own.clear()
         await _close([*self._shared, *own])
+        await self.personal.close()
 
     def names(self) -> set[str]:
         """The names of all tools that the runtime's servers have now."""
         return {
             name
-            for server in self._shared
+            for server in (*self._shared, *self.personal.all)
             for name in (*server.tools.served, *server.tools.invalid)
         }
 
@@ -153,7 +188,8 @@ class MountedServers:
         self, session: Session, taken: Collection[str], is_wanted: Callable[[str], bool]
     ) -> SessionServerTools:
         """The server tools of a session that opens. Names in `taken` belong to other tools."""
-        server_tools = self._tools_for(session.session_id, taken, is_wanted)
+        self.personal.enter(session.owner, session.session_id)
+        server_tools = self._tools_for(session.session_id, session.owner, taken, is_wanted)
         self._session_tools[session.session_id] = server_tools
         for name in server_tools.withheld:
             _record_withheld(session, server_tools, name)
@@ -189,6 +225,7 @@ class MountedServers:
     async def unmount(self, session_id: str) -> None:
         """Close the servers of a session that has ended."""
         self._session_tools.pop(session_id, None)
+        self.personal.leave(session_id)
         await _close(self._own.pop(session_id, []))
 
     def name_freed(self, session_id: str) -> None:
@@ -204,7 +241,7 @@ class MountedServers:
         if old is None:
             return
         taken = [name for name in live.executor.tools if name not in old.tools]
-        new = self._tools_for(session_id, taken, live.tools.is_wanted)
+        new = self._tools_for(session_id, live.session.owner, taken, live.tools.is_wanted)
         self._session_tools[session_id] = new
         for name in old.tools.keys() - new.tools.keys():
             live.tools.remove(name)
@@ -221,7 +258,8 @@ class MountedServers:
 
     def _changed(self, server: MountedServer) -> None:
         for live in self._live_sessions():
-            own = self._own.get(live.session.session_id, [])
+            session = live.session
+            own = (*self._own.get(session.session_id, ()), *self.personal.of(session.owner))
             if server in self._shared or server in own:
                 self._try_refresh(live)
 
@@ -233,10 +271,20 @@ class MountedServers:
                 "the server tools of session %s were not refreshed", live.session.session_id
             )
 
-    def _server(self, config: McpServerConfig) -> MountedServer:
-        source = f"mcp:{config.name}"
+    def _server(self, config: McpServerConfig, principal: str | None = None) -> MountedServer:
+        source, credential = f"mcp:{config.name}", None
+        if self._credentials is not None and needs_credential(config):
+            # A server whose variable is missing says so when it is to be connected.
+            with suppress(InvalidTool):
+                credential = self._credentials().credential_for(config, principal)
         server = MountedServer(
-            config, source, self._changed, environ=os.environ, timing=self._timing
+            config,
+            source,
+            self._changed,
+            environ=os.environ,
+            timing=self._timing,
+            principal=principal,
+            credential=credential,
         )
         self._follow_features(server)
         return server
@@ -261,10 +309,16 @@ class MountedServers:
         server.features.on_change = hear
 
     def _tools_for(
-        self, session_id: str, taken: Collection[str], is_wanted: Callable[[str], bool]
+        self,
+        session_id: str,
+        owner: str | None,
+        taken: Collection[str],
+        is_wanted: Callable[[str], bool],
     ) -> SessionServerTools:
         server_tools = SessionServerTools()
-        for server in (*self._shared, *self._own.get(session_id, [])):
+        own = self._own.get(session_id, ())
+        server_tools.away.update(self.personal.refusals(owner))
+        for server in (*self._shared, *self.personal.of(owner), *own):
             if server.fault is not None:
                 server_tools.away[server.source] = server.fault
             for name, reason in server.tools.invalid.items():

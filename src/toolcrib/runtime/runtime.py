@@ -16,6 +16,7 @@ from toolcrib.runtime.catalog import ToolCatalog
 from toolcrib.runtime.chat import ChatOperations
 from toolcrib.runtime.client_answers import ClientAnswers
 from toolcrib.runtime.config import RuntimeConfig
+from toolcrib.runtime.gateway_credentials import GatewayCredentials
 from toolcrib.runtime.idempotency import IdempotencyKeys
 from toolcrib.runtime.live_session import STOP_SECONDS, wait_at_most
 from toolcrib.runtime.name_check import NameCheck
@@ -47,19 +48,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _CHANGEABLE: Final = (
-    "toolsets",
-    "hosted_tools",
-    "mcp_servers",
-    "instructions",
-    "policy",
-    "approver",
-    "responder",
-    "approve_own_calls",
-    "hooks",
-    "expected_tools",
-    "limits",
-    "egress",
-    "callers_choose",
+    *("toolsets", "hosted_tools", "mcp_servers", "instructions", "policy", "approver", "responder"),
+    *("approve_own_calls", "hooks", "expected_tools", "limits", "egress", "callers_choose"),
 )
 """What `reconfigure` takes from another configuration."""
 
@@ -97,6 +87,7 @@ class Runtime(ChatOperations):
         self._sweeping: asyncio.Future[None] | None = None
         self._anchoring: asyncio.Future[None] | None = None
         self._replica_events: ReplicaEvents | None = None
+        self.gateway = GatewayCredentials(config, self.store)
         self.client_answers = ClientAnswers()
         """Between replicas, the answers of clients that came to another one than asked."""
         self._is_closed = asyncio.Event()
@@ -124,7 +115,7 @@ class Runtime(ChatOperations):
         self._loop = asyncio.get_running_loop()
         config = replace(self.config, on_session=self._on_session)
         self._sessions = LiveSessions(
-            config, self.store, self.registry, served, names, self.quotas, time.monotonic
+            config, self.store, self.registry, served, names, self.quotas, self.gateway
         )
         keys = IdempotencyKeys(self.store, time.time)
         catalog = ToolCatalog(self.config, self.store, self.registry, served, self._sessions)

@@ -23,16 +23,23 @@ if TYPE_CHECKING:
 
 
 async def list_servers(service: Service, params: Nothing, who: Principal) -> Servers:
-    """The mounted MCP servers: those of the runtime, and of sessions that the principal may see."""
+    """The mounted MCP servers: those of the runtime, and of principals and sessions that the
+    principal may see.
+    """
     sessions, bind_to = service.catalog.sessions, service.catalog.config.bind_to
     shared = [_facts(server, None, bind_to) for server in sessions.servers.shared]
+    personal = [
+        _facts(server, None, bind_to)
+        for server in sessions.servers.personal.all
+        if may_see(who, server.principal)
+    ]
     own = [
         _facts(server, session_id, bind_to)
         for session_id, servers in sessions.servers.of_sessions.items()
         if (live := sessions.find(session_id)) is not None and may_see(who, live.session.owner)
         for server in servers
     ]
-    return Servers(servers=[*shared, *own])
+    return Servers(servers=[*shared, *personal, *own])
 
 
 def _facts(server: MountedServer, session_id: str | None, bind_to: BindTo) -> ServerFacts:
@@ -57,6 +64,7 @@ def _facts(server: MountedServer, session_id: str | None, bind_to: BindTo) -> Se
         changes=[_change(change, bind_to) for change in history.changes],
         approval=config.terms.approval,
         session_id=session_id,
+        principal=server.principal,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -27,7 +28,6 @@ from toolcrib.runtime.messages import (
     ResumeSession,
     SessionFacts,
 )
-from toolcrib.runtime.mounted_servers import MountedServers
 from toolcrib.runtime.ownership import (
     check_new_id,
     may_see,
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from toolcrib.mcp_client.config import McpServerConfig
     from toolcrib.runtime.attached_clients import ClientLink
     from toolcrib.runtime.config import RuntimeConfig
+    from toolcrib.runtime.gateway_credentials import GatewayCredentials
     from toolcrib.runtime.name_check import NameCheck
     from toolcrib.runtime.principal import Principal
     from toolcrib.runtime.quotas import Quotas
@@ -78,7 +79,8 @@ class LiveSessions(SeenSessions):
         served: ServedTools,
         names: NameCheck,
         quotas: Quotas,
-        clock: Callable[[], float],
+        gateway: GatewayCredentials,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(store)
         self._config = config
@@ -95,7 +97,7 @@ class LiveSessions(SeenSessions):
         """Leases that turns brought, of sessions that nobody has opened yet."""
         self._registry = registry
         self._served = served
-        self.servers = self._servers = MountedServers(config.mcp_servers, lambda: self)
+        self.servers = self._servers = gateway.mount(config.mcp_servers, lambda: self)
 
     def reconfigure(self, config: RuntimeConfig, served: ServedTools, names: NameCheck) -> None:
         """Use another configuration: its policy, approver and hooks in the open sessions too, the
@@ -150,7 +152,7 @@ class LiveSessions(SeenSessions):
 
     async def _create(self, params: CreateSession, who: Principal) -> LiveSession:
         await admit_client_tools(params.client_tools)
-        await self._servers.ready()
+        await self._servers.ready(who.name)
         async with self._opening:
             session_id = params.session_id
             if session_id is not None and await self._info(session_id) is not None:
@@ -189,7 +191,7 @@ class LiveSessions(SeenSessions):
         """Open a session of the store. A live session stays as it is and gets the client tools."""
         self._config.callers_choose.check_environment(params.environment, who)
         await admit_client_tools(params.client_tools)
-        await self._servers.ready()
+        await self._servers.ready(who.name)
         async with self._opening:
             info = await self.seen(params.session_id, who)
             self._check_change(who, params.session_id, info.owner)
@@ -331,7 +333,7 @@ class LiveSessions(SeenSessions):
         """The session of a claimed turn, opened under its lease unless it is open. Raises `Refused`
         and what a store raises; the lease stays then.
         """
-        await self._servers.ready()
+        await self._servers.ready_for(lambda: self._info(session_id))
         async with self._opening:
             live = self._live.get(session_id)
             if live is not None:

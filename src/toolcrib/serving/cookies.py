@@ -72,11 +72,13 @@ class BrowserRequests:
         """The cookie of sign-ins."""
         return self._cookie("toolcrib", scope, headers)
 
-    def state_cookie(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Cookie:
+    def state_cookie(
+        self, scope: Scope, headers: Mapping[bytes, bytes], name: str = "toolcrib-oidc"
+    ) -> Cookie:
         """The cookie of a person who is at an issuer. It must come back with the redirect from
         there, which a strict one does not.
         """
-        own = self._cookie("toolcrib-oidc", scope, headers)
+        own = self._cookie(name, scope, headers)
         return Cookie(own.name, own.is_secure, "Lax")
 
     def _cookie(self, name: str, scope: Scope, headers: Mapping[bytes, bytes]) -> Cookie:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.util import find_spec
@@ -135,6 +135,8 @@ class OidcLogins:
                 )
         self._keys = {issuer.url: SigningKeys(issuer.url, fetch=fetch) for issuer in self.issuers}
         self._remembered: dict[bytes, _Remembered] = {}
+        self.on_login: Callable[[Login, bytes], None] | None = None
+        """Hears of each token that was checked, for whom tokens are exchanged."""
 
     async def start(self) -> None:
         """Begin to fetch the keys of every issuer."""
@@ -162,6 +164,8 @@ class OidcLogins:
             del self._remembered[next(iter(self._remembered))]
         generation = self._keys[issuer.url].generation
         self._remembered[digest] = _Remembered(login, issuer.url, generation)
+        if self.on_login is not None:
+            self.on_login(login, token)
         return login
 
     async def claims_of(self, issuer: OidcIssuer, id_token: bytes, nonce: str) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def open_at(
     if isinstance(address, Path):
         from toolcrib.store.sqlite import SqliteStore
 
-        return SqliteStore(address, prices=prices)
+        return SqliteStore(address, prices=prices, key=(replica or ReplicaOptions()).read_key())
     require_postgres()
     from importlib import import_module
 

@@ -67,7 +67,10 @@ class SqliteStore:
         synchronous: Synchronous = "starts",
         busy_seconds: float = 10.0,
         prices: Prices | None = None,
+        key: str | None = None,
     ) -> None:
+        self.secret_key = key
+        """What `secret_values` encrypts with; None for the key of the environment."""
         self._file = SqliteFile(Path(path), synchronous, busy_seconds)
         self._file.prepare()
         self._pid = os.getpid()
@@ -96,6 +99,11 @@ class SqliteStore:
     def is_durable(self) -> bool:
         """Always true."""
         return True
+
+    @property
+    def file(self) -> SqliteFile:
+        """The file, for what has tables of its own in it."""
+        return self._file
 
     @property
     def transactions(self) -> int:

@@ -16,7 +16,7 @@ from toolcrib.host_tools import HostToolDefinition, ToolContext
 from toolcrib.runtime.runtime import Runtime
 from toolcrib.runtime.service import as_json
 from toolcrib.store import PostgresStore
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 from toolcrib.testing import ScriptedOpenAI, calls, says
 from toolcrib.transports.http.server import HttpServer
 

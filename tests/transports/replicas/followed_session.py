@@ -10,7 +10,7 @@ from typing import Any
 from tests.helpers.patience import PATIENCE
 from tests.transports.http.served_runtime import STREAM, Sent, Served, events_of, served
 from toolcrib.store import PostgresStore
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 
 CALL = "/v1/sessions/s/tools/{}/call"
 

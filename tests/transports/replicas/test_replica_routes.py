@@ -25,7 +25,7 @@ from toolcrib.runtime.replica_routes import (
 from toolcrib.runtime.turn_messages import turn_request
 from toolcrib.serving.login import LoginFailures
 from toolcrib.serving.replica_credential import ReplicaCredential, ReplicaRequest
-from toolcrib.store.postgres.cipher import Cipher, new_key
+from toolcrib.store.cipher import Cipher, new_key
 from toolcrib.store.shared_store import Hint, QueuedTurn, Replica
 from toolcrib.transports.http.replica_link import (
     OPERATIONS_PATH,

@@ -14,7 +14,7 @@ from tests.transports.http.served_runtime import TOKENS, Gates, registry_of
 from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.runtime import Runtime, create_runtime
 from toolcrib.store import PostgresStore
-from toolcrib.store.postgres.cipher import new_key
+from toolcrib.store.cipher import new_key
 from toolcrib.transports.http.server import HttpServer
 from toolcrib.transports.mcp import McpServer
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolcrib.clock import Clock
 from toolcrib.errors import LeaseLost, StoreError, ToolcribError
+from toolcrib.store.cipher import Cipher, keys_from_environment
 from toolcrib.store.leases import this_process
-from toolcrib.store.postgres.cipher import Cipher, keys_from_environment
 from toolcrib.store.postgres.database import (
     PostgresDatabase,
     Timeouts,

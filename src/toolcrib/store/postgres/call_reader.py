@@ -39,7 +39,7 @@ from toolcrib.store.postgres.parameters import Parameters
 from toolcrib.store.store import StorePage
 
 if TYPE_CHECKING:
-    from toolcrib.store.postgres.cipher import Cipher
+    from toolcrib.store.cipher import Cipher
     from toolcrib.store.postgres.database import DatabaseConnection
 
 _MOST_BRANCHES: Final = 64

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, assert_never
 
 from toolcrib.ledger.record import Record, check_follows
+from toolcrib.store.cipher import Cipher
 from toolcrib.store.codec import encode, encode_settings, packed_artifact
 from toolcrib.store.postgres.call_rows import CALL_WIDTH, insert_calls
-from toolcrib.store.postgres.cipher import Cipher
 from toolcrib.store.postgres.group_index import COUNT_WIDTH
 from toolcrib.store.postgres.inbox_query import searched_by
 from toolcrib.store.store import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from toolcrib.errors import StoreError, ToolcribError
 from toolcrib.store.backup import StoreFacts
-from toolcrib.store.postgres.cipher import Cipher, keys_from_environment
+from toolcrib.store.cipher import Cipher, keys_from_environment
 from toolcrib.store.postgres.database import PostgresDatabase, Timeouts, close_connection
 from toolcrib.store.postgres.heartbeat import live_replicas
 from toolcrib.store.postgres.schema import missing_steps, newest_version, schema_version

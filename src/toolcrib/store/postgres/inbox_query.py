@@ -11,7 +11,7 @@ from toolcrib.store.approval_query import ApprovalQuery, InboxPage, Viewer, curs
 from toolcrib.store.postgres.parameters import Parameters
 
 if TYPE_CHECKING:
-    from toolcrib.store.postgres.cipher import Cipher
+    from toolcrib.store.cipher import Cipher
     from toolcrib.store.postgres.database import DatabaseConnection
 
 _ORDER: Final = {

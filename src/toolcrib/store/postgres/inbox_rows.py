@@ -10,6 +10,7 @@ from toolcrib.approval.authority import completes
 from toolcrib.approval.decision import Ballot, Decided, expired
 from toolcrib.approval.grant import Grant
 from toolcrib.errors import StoreError
+from toolcrib.store.cipher import Cipher
 from toolcrib.store.codec import (
     decode_ballot,
     decode_decided,
@@ -21,7 +22,6 @@ from toolcrib.store.codec import (
     take_out_edit,
     take_out_vote,
 )
-from toolcrib.store.postgres.cipher import Cipher
 from toolcrib.store.postgres.lease_rows import check_lease
 from toolcrib.store.postgres.parameters import Parameters, findable
 from toolcrib.store.postgres.turn_rows import approval_decided

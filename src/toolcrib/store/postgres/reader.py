@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import SessionNotFound
 from toolcrib.ledger.record import Head, Record
+from toolcrib.store.cipher import Cipher
 from toolcrib.store.codec import decode_open_call, decode_settings
 from toolcrib.store.leases import Holder, is_gone
-from toolcrib.store.postgres.cipher import Cipher
 from toolcrib.store.postgres.commit_group import open_call_place
 from toolcrib.store.postgres.lease_rows import NOW
 from toolcrib.store.postgres.parameters import findable

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from toolcrib.errors import StoreError
-from toolcrib.store.postgres.cipher import Cipher
+from toolcrib.store.cipher import Cipher
 from toolcrib.store.postgres.commit_group import open_call_place
 from toolcrib.store.postgres.inbox_rows import approval_place
 from toolcrib.store.postgres.values import value_place

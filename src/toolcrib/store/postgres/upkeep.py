@@ -15,8 +15,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from toolcrib.store.cipher import Cipher
 from toolcrib.store.postgres import turn_rows
-from toolcrib.store.postgres.cipher import Cipher
 from toolcrib.store.postgres.database import PostgresDatabase, close_connection
 from toolcrib.store.postgres.partitions import (
     PARTITIONED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from toolcrib.store.postgres.cipher import Cipher
+from toolcrib.store.cipher import Cipher
 from toolcrib.store.postgres.lease_rows import NOW
 from toolcrib.store.shared_store import SharedValue
 

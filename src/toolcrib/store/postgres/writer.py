@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from toolcrib.errors import LeaseLost, StoreError, ToolcribError
 from toolcrib.ledger.record import check_follows
+from toolcrib.store.cipher import Cipher
 from toolcrib.store.leases import lost
 from toolcrib.store.ledger_writer import Drained, drained_commit, settle_source
-from toolcrib.store.postgres.cipher import Cipher
 from toolcrib.store.postgres.commit_group import CommitGroup
 from toolcrib.store.postgres.database import (
     PostgresDatabase,

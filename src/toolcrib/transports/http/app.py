@@ -52,6 +52,7 @@ from toolcrib.transports.http.frontends.routes import FRONTEND_ROUTES
 from toolcrib.transports.http.openapi import openapi_document
 from toolcrib.transports.http.replica_events import REPLICA_EVENT_ROUTES, replica_event_route
 from toolcrib.transports.http.routes import ROUTES
+from toolcrib.transports.http.server_sign_in import OPEN_SIGN_IN_ROUTES, ServerSignIn
 from toolcrib.transports.peer import Peer
 
 if TYPE_CHECKING:
@@ -207,10 +208,11 @@ def create_routes(
         mcp_route(runtime, mcp, connections),
         *others,
         *_account_routes(runtime, access, failures),
+        *_server_sign_in_routes(runtime, access),
         *_replica_routes(runtime, connections, failures),
         *watch.routes(runtime),
     ]
-    open_routes = {*OPEN_ROUTES, *REPLICA_EVENT_ROUTES}
+    open_routes = {*OPEN_ROUTES, *OPEN_SIGN_IN_ROUTES, *REPLICA_EVENT_ROUTES}
     if credential is not None:
         from toolcrib.transports.http.replica_link import replica_endpoints
 
@@ -269,6 +271,18 @@ def _account_routes(
         yield _route(route.path, endpoint, route.verb, route.name)
     yield _route(ISSUER_PATH, IssuerVisit(accounts, failures), "GET", "account.issuer")
     yield _route(CALLBACK_PATH, IssuerReturn(accounts, failures), "GET", "account.callback")
+
+
+def _server_sign_in_routes(runtime: Runtime, access: Access) -> Iterable[BaseRoute]:
+    if access.browsers.public_url is not None:
+        runtime.gateway.serve_at(access.browsers.public_url)
+    if access.oidc is not None:
+        access.oidc.on_login = lambda login, token: runtime.gateway.note_caller_token(
+            login.principal.name, token.decode("ascii"), login.expires_at
+        )
+    for path, endpoint in ServerSignIn(runtime, access).endpoints().items():
+        name = path.removeprefix("/v1/").replace("/", ".")
+        yield _route(path, endpoint, "GET", name)
 
 
 def _route(path: str, endpoint: Any, verb: str, name: str) -> Route:

@@ -93,6 +93,8 @@ class HttpServer(Listener):
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
+        if self.access.browsers.public_url is None:
+            self._runtime.gateway.serve_at(self.own_url)
         store = self._runtime.store
         if is_shared(store) and self.credential is not None:
             from toolcrib.transports.http.replica_link import HttpReplicaLink
