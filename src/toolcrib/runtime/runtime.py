@@ -48,19 +48,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _CHANGEABLE: Final = (
-    "toolsets",
-    "hosted_tools",
-    "mcp_servers",
-    "instructions",
-    "policy",
-    "approver",
-    "responder",
-    "approve_own_calls",
-    "hooks",
-    "expected_tools",
-    "limits",
-    "egress",
-    "callers_choose",
+    *("toolsets", "hosted_tools", "mcp_servers", "instructions", "policy", "approver", "responder"),
+    *("approve_own_calls", "hooks", "expected_tools", "limits", "egress", "callers_choose"),
 )
 """What `reconfigure` takes from another configuration."""
 
