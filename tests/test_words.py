@@ -133,7 +133,7 @@ def test_the_package_is_small_enough_to_know() -> None:
     """A reader can hold the list of modules, and most modules are worth opening."""
     lengths = [len(path.read_text("utf-8").splitlines()) for path in MODULES]
 
-    assert len(MODULES) <= 860
+    assert len(MODULES) <= 900
     assert 110 <= median(lengths) <= 200
 
 

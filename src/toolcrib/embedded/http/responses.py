@@ -26,6 +26,7 @@ from toolcrib.embedded.http.bodies import (
     read_json,
     whole_number,
 )
+from toolcrib.embedded.http.warning_header import warning_headers
 from toolcrib.embedded.responses.compaction import CompactionRequest
 from toolcrib.embedded.responses.conversation import HistoryCache
 from toolcrib.embedded.responses.request import ResponseRequest, ignored_parameters
@@ -237,7 +238,6 @@ def _ignored(body: object, known: type[Any]) -> list[str]:
 
 def _warned(response: Response, warnings: Sequence[str]) -> Response:
     """Add the header that official clients pass on and do not act upon."""
-    for warning in warnings:
-        text = warning.replace("\\", "?").replace('"', "'").encode("ascii", "replace").decode()
-        response.headers.append("warning", f'299 toolcrib "{text}"')
+    if warnings:
+        response.headers.update(warning_headers((), warnings))
     return response
