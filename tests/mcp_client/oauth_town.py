@@ -116,8 +116,9 @@ class Town:
         # JSON is YAML.
         return parse_host_tools(json.dumps({"mcp_servers": {NAME: entry}})).mcp_servers
 
-    def runtime(self, store: Any = None, **auth: Any) -> Runtime:
-        return Runtime(RuntimeConfig(mcp_servers=self.config(**auth), store=store))
+    def runtime(self, store: Any = None, adapter: Any = None, **auth: Any) -> Runtime:
+        servers = self.config(**auth)
+        return Runtime(RuntimeConfig(mcp_servers=servers, store=store, adapter=adapter))
 
 
 @asynccontextmanager

@@ -17,6 +17,8 @@ from tests.mcp_client.mounted_servers import free_port
 from tests.mcp_client.oauth_town import CALLBACK, NAME, Town, browse, served, town, until
 from tests.node.identity import CLIENT_SECRET
 from tests.node.peers import needs_node
+from tests.runtime.host_runtime import scripted
+from tests.telemetry.memory_collector import Collected
 from toolcrib.egress import EgressPolicy
 from toolcrib.errors import CredentialFailed
 from toolcrib.ledger.events import Event
@@ -27,6 +29,7 @@ from toolcrib.runtime.runtime import Runtime
 from toolcrib.store import PostgresStore
 from toolcrib.store.cipher import new_key
 from toolcrib.store.sqlite import SqliteStore
+from toolcrib.testing import ScriptedOpenAI, calls, says
 
 pytestmark = [pytest.mark.wire, needs_node]
 
@@ -216,17 +219,24 @@ async def test_a_missing_key_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
 async def test_no_token_is_written_anywhere(
     tmp_path: Path, key: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A token is in no record, event, log, result or error, nor in the bytes of the store, also
-    when the server repeats it.
+    """A token is in no record, event, span, log, prompt, result or error, nor in the bytes of the
+    store, also when the server repeats it.
     """
     caplog.set_level(logging.DEBUG)
-    store = SqliteStore(tmp_path / "crib.sqlite3")
-    async with town() as place, place.runtime(store, scopes=["offline_access"]) as runtime:
+    store, collected = SqliteStore(tmp_path / "crib.sqlite3"), Collected()
+    script = ScriptedOpenAI([calls(f"{NAME}_repeat_token")], [says("done")])
+    async with (
+        town() as place,
+        place.runtime(store, scripted(script), scopes=["offline_access"]) as runtime,
+    ):
         events: list[str] = []
+        collected.watch(runtime.bus, capture_content=True)
         runtime.bus.subscribe(Event, lambda event: events.append(repr(event)))
         ann = await signed_in(runtime, ANN, "ada")
         repeated = await ann.call("repeat_token")
         assert repeated.value == {"result": "it was [secret], was it not?"}
+        await ann.operations.send_prompt(ann.session_id, "Repeat it")
+        assert "it was [secret], was it not?" in repr(script.requests)
         kept = await runtime.gateway.credentials._store.load(NAME, "ann")  # pyright: ignore[reportPrivateUsage]
         assert kept is not None
         assert kept.refresh_token is not None
@@ -234,7 +244,10 @@ async def test_no_token_is_written_anywhere(
         canaries += [kept.client.client_secret or kept.access_token]
         records = [repr(each) for each in store.records(ann.session_id)]
     store.close()
-    texts = [*events, *records, repr(kept), repr(repeated), caplog.text]
+    spans = collected.everything()
+    assert "it was [secret]" in spans
+    texts = [*events, *records, spans, repr(script.requests), repr(kept), repr(repeated)]
+    texts.append(caplog.text)
     for canary in set(canaries):
         assert not [text for text in texts if canary in text]
         assert _files_with(tmp_path, canary.encode()) == []
