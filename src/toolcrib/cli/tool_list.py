@@ -84,4 +84,5 @@ def _facts(tool: Tool[Any, Any]) -> dict[str, Any]:
         "timeout": tool.timeout,
         "deprecated": tool.deprecated,
         "uses": list(tool.uses),
+        "presentation": None if tool.presentation is None else dict(tool.presentation),
     }

@@ -10,6 +10,7 @@ The guard runs this file as a script, without the package: it imports the standa
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import signal
@@ -55,9 +56,11 @@ class _Guard:
             os.close(receiver)
 
     def leave(self) -> None:
-        """Let go of the guard in a forked process, which must not hold the pipe of its parent."""
+        """Let go of the guard: at the end of this process, or in a forked one, which must not hold
+        the pipe of its parent.
+        """
         os.close(self.pipe)
-        # The parent waits for it.
+        # Nobody here waits for it.
         self.process.returncode = 0
 
 
@@ -82,12 +85,13 @@ def guarded_environment() -> dict[str, str]:
     return {MARK_VARIABLE: _guards[-1].mark}
 
 
-def _leave_in_fork() -> None:
+def _leave() -> None:
     while _guards:
         _guards.pop().leave()
 
 
-os.register_at_fork(after_in_child=_leave_in_fork)
+os.register_at_fork(after_in_child=_leave)
+atexit.register(_leave)
 
 
 def _guard(mark: str) -> None:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SUPERVISOR_SECONDS: Final = 5.0
 """How long the started process may take to end the command before it is killed itself."""
 
+LAST_SECONDS: Final = 1.0
+"""How long a closing event loop waits for a process that it killed."""
+
 
 @dataclass(frozen=True, slots=True)
 class CommandStreams:
@@ -114,8 +117,10 @@ class ProcessTree:
                 await wait_readable(self._innermost_process)
                 os.close(self._innermost_process)
         except asyncio.CancelledError:
-            # The event loop is closing; nothing will wait for the end, so kill without a wait.
+            # The event loop is closing, and nothing else will wait for the end.
             self._send_kill_signals()
+            with suppress(subprocess.TimeoutExpired):
+                self._popen.wait(LAST_SECONDS)
             raise
         self._has_ended = True
         await asyncio.to_thread(self._on_end)

@@ -21,6 +21,7 @@ from toolcrib.serving.auth import read_headers
 from toolcrib.transports.http.accounts.routes import OPEN_ROUTES
 from toolcrib.transports.http.app import PUBLIC_PAGES, create_app
 from toolcrib.transports.http.routes import ROUTES
+from toolcrib.transports.http.server_sign_in import OPEN_SIGN_IN_ROUTES
 from toolcrib.transports.peer import PEER_METHODS
 
 
@@ -75,7 +76,7 @@ async def test_a_stranger_is_refused_on_every_route(
     monkeypatch.setattr("toolcrib.serving.login.FREE_FAILURES", 1_000)
     async with served() as crib:
         for verb, path in (*EVERY_ROUTE, *(("GET", path) for path in SOCKETS)):
-            if status == 401 and (verb, path) in OPEN_ROUTES:
+            if status == 401 and (verb, path) in {*OPEN_ROUTES, *OPEN_SIGN_IN_ROUTES}:
                 continue
             answer = await crib.client.request(verb, path, headers={**JSON, **headers})
 
