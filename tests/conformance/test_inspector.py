@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,20 +119,37 @@ async def test_nobody_comes_in_without_a_token(headers: dict[str, str], tmp_path
     assert [each.stdout for each in ended if "greet" in each.stdout] == []
 
 
-@pytest.mark.parametrize("era", ["legacy", "modern"])
-async def test_a_retry_takes_up_the_call_that_was_approved(era: Era, tmp_path: Path) -> None:
+async def test_a_retry_takes_up_the_call_that_was_approved(tmp_path: Path) -> None:
     """A client that may not approve is told what its call waits for; once somebody else has
     approved it, the same call again gives its result.
     """
     async with served() as (runtime, url):
         headers = {**bearer(CALLERS), "toolcrib-session": "caller:inspected"}
         inspector = over_http(tmp_path, url, **headers)
-        waiting = await inspector.call(era, "guarded", name="Ada")
+        waiting = await inspector.call("legacy", "guarded", name="Ada")
         [pending] = (await runtime.ask("approvals.list", {})).approvals
         asked = {"approval_id": pending.approval_id, "decision": "approve"}
         await runtime.ask("approvals.decide", asked)
-        done = await inspector.call(era, "guarded", name="Ada")
+        done = await inspector.call("legacy", "guarded", name="Ada")
 
     assert waiting.status == TOOL_FAILED
     assert pending.approval_id in waiting.result["content"][0]["text"]
+    assert (done.status, done.result["content"][0]["text"]) == (0, "Hello, Ada!")
+
+
+async def test_a_call_that_waits_is_a_task_where_the_client_has_tasks(tmp_path: Path) -> None:
+    """The Inspector declares the tasks extension: it asks for its task until somebody has decided,
+    and gets the result without calling again.
+    """
+    async with served() as (runtime, url):
+        headers = {**bearer(CALLERS), "toolcrib-session": "caller:inspected"}
+        inspector = over_http(tmp_path, url, **headers)
+        calling = asyncio.ensure_future(inspector.call("modern", "guarded", name="Ada"))
+        pending: list[Any] = []
+        while not pending:
+            await asyncio.sleep(0.02)
+            pending = (await runtime.list_approvals()).approvals
+        await runtime.decide(pending[0].approval_id, "approve")
+        done = await calling
+
     assert (done.status, done.result["content"][0]["text"]) == (0, "Hello, Ada!")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from openai import AsyncOpenAI
 
 from tests.adapters.openai.scripted_provider import Json, Provider, Reply
@@ -20,6 +21,7 @@ from toolcrib.runtime.config import RuntimeConfig
 from toolcrib.runtime.principal import OWNER, Principal
 from toolcrib.runtime.runtime import Runtime, create_runtime
 from toolcrib.serving.tokens import Token, Tokens
+from toolcrib.transports.http.frontends.chat_turns import ChatTurns
 from toolcrib.transports.http.server import HttpServer
 
 OWNERS = "owner-token-0123456789"
@@ -32,6 +34,24 @@ TOKENS = Tokens(
         Token(LEAD, Principal("lead", frozenset({"approver"}))),
     ]
 )
+
+
+def seen_approval(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Set once a stream has looked at a request for approval: one that is decided before is not
+    shown.
+    """
+    seen = asyncio.Event()
+    look = ChatTurns._approval  # pyright: ignore[reportPrivateUsage]
+
+    async def told(self: ChatTurns, approval_id: str, reader: Any) -> AsyncGenerator[Any]:
+        async for part in look(self, approval_id, reader):
+            yield part
+        seen.set()
+
+    monkeypatch.setattr(ChatTurns, "_approval", told)
+    return seen
+
+
 NAMED: Json = {
     "type": "object",
     "properties": {"name": {"type": "string"}},

@@ -10,7 +10,14 @@ import pytest
 
 from tests.adapters.openai.scripted_provider import Events, call, events_of, message, response
 from tests.node.peers import needs_node
-from tests.transports.http.frontends.chat_host import ADA, BOB, LEAD, ChatHost, chat_host
+from tests.transports.http.frontends.chat_host import (
+    ADA,
+    BOB,
+    LEAD,
+    ChatHost,
+    chat_host,
+    seen_approval,
+)
 from tests.transports.http.frontends.frontend_client import FrontendClient, Json, frontend_client
 
 pytestmark = needs_node
@@ -170,18 +177,18 @@ async def test_an_unclear_answer_decides_nothing(browser: FrontendClient, payloa
     assert len(inbox.json()["approvals"]) == 1
 
 
-async def test_who_may_not_decide_gets_no_interrupt(browser: FrontendClient) -> None:
+async def test_who_may_not_decide_gets_no_interrupt(
+    browser: FrontendClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Bob is no approver: the run goes on when the lead has decided."""
+    seen = seen_approval(monkeypatch)
     async with chat_host(*GUARDED) as host:
         await open_agent(browser, host, "lead", BOB)
         running = asyncio.ensure_future(browser.ask("agent.run", "lead", text="Greet Bob."))
-        approvals: list[Json] = []
-        while not approvals:
-            inbox = await host.client.get("/v1/approvals", headers=host.as_(LEAD))
-            approvals = inbox.json()["approvals"]
-        await host.post(
-            f"/v1/approvals/{approvals[0]['approval_id']}/decide", LEAD, decision="approve"
-        )
+        await seen.wait()
+        inbox = await host.client.get("/v1/approvals", headers=host.as_(LEAD))
+        [approval] = inbox.json()["approvals"]
+        await host.post(f"/v1/approvals/{approval['approval_id']}/decide", LEAD, decision="approve")
         run = await running
 
         assert host.tools.greeted == ["Bob"]

@@ -12,7 +12,14 @@ import pytest
 from tests.adapters.openai.scripted_provider import Events, call, events_of, message, response
 from tests.helpers.patience import PATIENCE
 from tests.node.peers import needs_node
-from tests.transports.http.frontends.chat_host import ADA, BOB, LEAD, ChatHost, chat_host
+from tests.transports.http.frontends.chat_host import (
+    ADA,
+    BOB,
+    LEAD,
+    ChatHost,
+    chat_host,
+    seen_approval,
+)
 from tests.transports.http.frontends.frontend_client import FrontendClient, Json, frontend_client
 from toolcrib.tools.image_generation import image_generation_tool
 from toolcrib.tools.web_search import web_search_tool
@@ -235,17 +242,19 @@ async def test_a_chat_of_somebody_else_cannot_be_met(browser: FrontendClient) ->
     assert "namespace" in forged["fault"] or "begins with" in forged["fault"]
 
 
-async def test_who_may_not_decide_is_not_asked_and_waits(browser: FrontendClient) -> None:
+async def test_who_may_not_decide_is_not_asked_and_waits(
+    browser: FrontendClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Bob is no approver: he sees that somebody else has to decide, and the stream goes on when
     the lead has.
     """
+    seen = seen_approval(monkeypatch)
     async with chat_host(*GUARDED) as host:
         await open_chat(browser, host, "lead", BOB)
         sending = asyncio.ensure_future(browser.ask("ui.send", "lead", text="Greet Bob."))
-        approvals: list[Json] = []
-        while not approvals:
-            inbox = await host.client.get("/v1/approvals", headers=host.as_(LEAD))
-            approvals = inbox.json()["approvals"]
+        await seen.wait()
+        inbox = await host.client.get("/v1/approvals", headers=host.as_(LEAD))
+        approvals: list[Json] = inbox.json()["approvals"]
         decide = f"/v1/approvals/{approvals[0]['approval_id']}/decide"
         answer = await host.post(decide, LEAD, decision="approve")
         shown = await sending
