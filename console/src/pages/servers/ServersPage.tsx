@@ -26,7 +26,10 @@ export function ServersPage() {
       )}
       {query.data?.length === 0 && <NoServers />}
       {query.data?.map((server) => (
-        <ServerCard key={`${server.session_id ?? ""} ${server.principal ?? ""} ${server.source}`} server={server} />
+        <ServerCard
+          key={`${server.session_id ?? ""} ${server.principal ?? ""} ${server.source}`}
+          server={server}
+        />
       ))}
     </Page>
   );
