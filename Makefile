@@ -88,7 +88,7 @@ coverage: setup node ## The fast and the wire tests, and how much of the package
 	$(BIN)/coverage report
 
 slow: setup node ## Tests that take seconds, or play whole recordings
-	scripts/marked.sh slow -n $(WORKERS) --dist worksteal
+	scripts/marked.sh slow -n 3 --dist worksteal
 
 crash: setup ## Tests that kill processes
 	scripts/marked.sh crash
