@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -122,6 +123,39 @@ async def test_a_refusal_says_what_the_api_said_and_no_credential(address: str) 
     assert "[secret]" in done.failure.message
     assert wrong not in done.failure.message
     await runtime.close()
+
+
+async def test_no_argument_takes_the_place_of_a_header_or_begins_another_cookie(
+    address: str,
+) -> None:
+    """What the host sends is the host's choice, in any spelling; a cookie ends with its value."""
+    options = ApiOptions(name="shop", approval="policy", headers={"X-TRACE": "of the host"})
+    runtime, session = await shop(address, options)
+    given = {"item": "saw", "depth": 1, "x-trace": "of the model", "basket": "b; admin=1"}
+
+    done = await runtime.call_tool(session, "shop_where", given)
+
+    # The API repeats what it got, and headers of the host are secret.
+    assert done.value["trace"] == "[secret]"
+    assert done.value["basket"] == "b%3B%20admin%3D1"
+    await runtime.close()
+
+
+async def test_a_compressed_answer_is_refused() -> None:
+    """A small answer that expands to a huge one is not read."""
+
+    async def bomb(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-type", b"application/json"), (b"content-encoding", b"gzip")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": gzip.compress(b'"x"')})
+
+    document = shop_api().openapi()
+    found = asgi_tools(bomb, ApiOptions(name="shop", include=("large",)), document=document)
+
+    done = await Executor(Session(), tools=found.tools).call("shop_large", {})
+
+    assert done.failure is not None
+    assert done.failure.kind == "invalid_result"
 
 
 async def test_a_redirect_to_another_origin_is_not_followed(address: str) -> None:

@@ -86,6 +86,7 @@ def test_what_only_an_answer_has_is_no_argument() -> None:
         ({"servers": [{"url": "https://other.example"}]}, "a server of its own"),
         ({"parameters": [{"name": "x", "in": "moon"}]}, "is in 'moon'"),
         ({"parameters": [{"name": "x", "in": "path"}]}, "its parameters differ in: x"),
+        ({"parameters": [{"name": "Host", "in": "header"}]}, "steers the connection"),
         ({"security": [{"unknown": ["scope"]}]}, "its kind of authentication"),
     ],
 )

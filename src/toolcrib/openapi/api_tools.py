@@ -10,13 +10,13 @@ from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from toolcrib.errors import CallEnded, InvalidTool
 from toolcrib.extras import install_command
 from toolcrib.openapi.document import parse_document, read_document
 from toolcrib.openapi.operation import ApiOperation, SecurityScheme
-from toolcrib.openapi.request import ApiRequest, request_of, with_credentials
+from toolcrib.openapi.request import ApiRequest, request_of, with_credentials, with_headers
 from toolcrib.openapi.response import ApiResponse, result_of
 from toolcrib.tools.identity import HandlerIdentity
 from toolcrib.tools.mcp.credentials import check_headers, check_url, secrets_in
@@ -254,7 +254,7 @@ class ApiConnection:
             async with client.stream(
                 signed.method,
                 url,
-                headers={**self._headers, **signed.headers, **_cookie_header(signed)},
+                headers=with_headers({**signed.headers, **_cookie_header(signed)}, self._headers),
                 content=signed.content,
                 data=None if signed.form is None else _multiple(signed.form),
                 files=[(name, ("file", content)) for name, content in signed.files] or None,
@@ -273,8 +273,11 @@ class ApiConnection:
 
     async def _read(self, response: httpx2.Response, tool: str) -> ApiResponse:
         limit = self.options.max_response_bytes
+        if response.headers.get("content-encoding", "identity") != "identity":
+            # It was not asked for: a small answer must not expand to a huge one here.
+            raise CallEnded("invalid_result", f"`{tool}` answered in a compressed form.")
         content = bytearray()
-        async for piece in response.aiter_bytes():
+        async for piece in response.aiter_raw():
             content += piece
             if len(content) > limit:
                 raise CallEnded("invalid_result", f"`{tool}` answered more than {limit} bytes.")
@@ -327,7 +330,9 @@ class ApiHandler:
 def _cookie_header(request: ApiRequest) -> dict[str, str]:
     if not request.cookies:
         return {}
-    return {"cookie": "; ".join(f"{name}={value}" for name, value in request.cookies)}
+    # Quoted, so that no value ends its cookie and begins another.
+    pairs = (f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in request.cookies)
+    return {"cookie": "; ".join(pairs)}
 
 
 def _multiple(pairs: Collection[tuple[str, str]]) -> dict[str, list[str]]:

@@ -28,6 +28,11 @@ _VERSION: Final = re.compile(r"3\.[0-2](\.|$)")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _OWN_HEADERS: Final = frozenset({"accept", "authorization", "content-type"})
 """Headers that the standard leaves to the body and to security."""
+_STEERING_HEADERS: Final = frozenset(
+    {"connection", "content-length", "cookie", "expect", "host", "te", "trailer"}
+    | {"transfer-encoding", "upgrade", "accept-encoding", "proxy-authorization"}
+)
+"""Headers that say how a request is read, and no argument may."""
 _STYLES: Final = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}
 _FETCH_SECONDS: Final = 20.0
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -89,12 +94,12 @@ def _fetched(url: str) -> bytes:
     try:
         with (
             httpx2.Client(timeout=_FETCH_SECONDS, trust_env=url.startswith("https:")) as client,
-            client.stream("GET", url) as response,
+            client.stream("GET", url, headers={"accept-encoding": "identity"}) as response,
         ):
             if response.status_code != 200:
                 raise InvalidTool(f"{url}: answered {response.status_code} instead of a document")
             content = bytearray()
-            for piece in response.iter_bytes():
+            for piece in response.iter_raw():
                 content += piece
                 if len(content) > MAX_DOCUMENT_BYTES:
                     break
@@ -211,6 +216,8 @@ class _OperationReader:
         for (location, name), parameter in written.items():
             if location == "header" and name.lower() in _OWN_HEADERS:
                 continue
+            if location == "header" and name.lower() in _STEERING_HEADERS:
+                raise InvalidTool(f"its header {name[:60]!r} steers the connection")
             argument = _unique(name if name not in used else f"{name}_{location}", used)
             used.add(argument)
             parameters.append(self._parameter(argument, parameter))

@@ -41,7 +41,7 @@ def request_of(operation: ApiOperation, arguments: Mapping[str, Any]) -> ApiRequ
     sent where it belongs.
     """
     path, query, cookies = operation.path, Pairs(), Pairs()
-    headers: dict[str, str] = {"accept": "application/json, */*;q=0.5"}
+    headers = {"accept": "application/json, */*;q=0.5", "accept-encoding": "identity"}
     for parameter in operation.parameters:
         if parameter.argument not in arguments:
             continue
@@ -67,30 +67,37 @@ def with_credentials(
     request: ApiRequest, schemes: Sequence[SecurityScheme], credentials: Mapping[str, str]
 ) -> ApiRequest:
     """The request with the credential of every scheme in its place."""
-    headers, query, cookies = dict(request.headers), list(request.query), list(request.cookies)
+    headers, query, cookies = request.headers, request.query, request.cookies
     for scheme in schemes:
-        secret = credentials[scheme.name]
+        secret, name = credentials[scheme.name], scheme.parameter
         match scheme.kind:
             case "bearer":
-                headers["Authorization"] = f"Bearer {secret}"
+                headers = with_headers(headers, {name: f"Bearer {secret}"})
             case "basic":
-                headers["Authorization"] = f"Basic {base64.b64encode(secret.encode()).decode()}"
+                encoded = base64.b64encode(secret.encode()).decode()
+                headers = with_headers(headers, {name: f"Basic {encoded}"})
             case "api_key" if scheme.location == "query":
-                query.append((scheme.parameter, secret))
+                query = (*(pair for pair in query if pair[0] != name), (name, secret))
             case "api_key" if scheme.location == "cookie":
-                cookies.append((scheme.parameter, secret))
+                cookies = (*(pair for pair in cookies if pair[0] != name), (name, secret))
             case "api_key":
-                headers[scheme.parameter] = secret
+                headers = with_headers(headers, {name: secret})
     return ApiRequest(
         request.method,
         request.path,
-        tuple(query),
+        query,
         headers,
-        tuple(cookies),
+        cookies,
         request.content,
         request.form,
         request.files,
     )
+
+
+def with_headers(headers: Mapping[str, str], fixed: Mapping[str, str]) -> dict[str, str]:
+    """The headers with those of the host, which no argument can replace in any spelling."""
+    names = {name.lower() for name in fixed}
+    return {name: text for name, text in headers.items() if name.lower() not in names} | dict(fixed)
 
 
 def _with_body(request: ApiRequest, body: ApiBody, value: Any) -> ApiRequest:
